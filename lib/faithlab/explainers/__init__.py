@@ -87,9 +87,7 @@ def layer_of(model: nn.Module, name: str) -> nn.Module:
         return model.get_submodule(name.replace("_orig_mod.", ""))  # as it is called in a compiled model
     except AttributeError:
         known = ", ".join(child for child, _ in model.named_children())
-        raise ValueError(
-            f"the model has no layer {name!r}; pass layer= the name of the one to explain by (its children: {known})"
-        ) from None
+        raise ValueError(f"the model has no layer {name!r}; pass layer= one of its layers ({known}, ...)") from None
 
 
 def explain(
@@ -156,11 +154,8 @@ def explain(
             # A map without channels belongs to each channel where the channels are features of their own.
             shape = torch.broadcast_shapes(relevance.shape[1:], segments.shape)
             parts.append(segment_maps.pool(relevance.expand(len(part), *shape), segments))
-            if broken := int((~parts[-1].isfinite()).any(1).sum()):
-                raise ValueError(
-                    f"explainer {name!r} gave NaN or infinite relevance for {broken} of {len(part)} inputs; gradients "
-                    "overflow in a low precision or by large weights"
-                )
+            if not parts[-1].isfinite().all():
+                raise ValueError(f"explainer {name!r} gave NaN or infinite relevance, such as by overflow")
         return torch.cat(parts)
 
 

@@ -10,8 +10,8 @@ target's logit with respect to it, and mean_h the mean over heads:
     ATTCAT            sum over l of (mean over heads and rows of A_l) * (d h_l * h_l summed over channels), h_l the
                       tokens that enter layer l
 
-The class token's row of a matrix is the explanation (of a model that averages its tokens, the mean of the patches' rows),
-at the patches' columns; it is enlarged to the input's size bilinearly, as the SaCo paper does.
+The class token's row of a matrix is the explanation (of a model that averages its tokens, the mean of the patches'
+rows), at the patches' columns; it is enlarged to the input's size bilinearly, as the SaCo paper does.
 """
 
 from collections.abc import Iterator
@@ -55,12 +55,11 @@ def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
 
     blocks = list(dict.fromkeys(getattr(model, "blocks", ())))  # a layer that is used twice gets one hook
     layers = [block.attn for block in blocks if hasattr(getattr(block, "attn", None), "fused_attn")]
+    kind = f"{type(model).__name__} with {getattr(model, 'global_pool', None)!r}"
     known = isinstance(model, VisionTransformer) and model.global_pool in ("token", "avg")
     if not known or len(layers) < len(blocks):
         raise ValueError(
-            "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT) with an attention map in each "
-            "layer and global_pool 'token' or 'avg', but got a "
-            f"{type(model).__name__} with global_pool {getattr(model, 'global_pool', None)!r}"
+            f"expected a Vision Transformer of timm with attention maps and pooling 'token' or 'avg', but got a {kind}"
         )
     record, fused = Record([], []), [layer.fused_attn for layer in layers]
     hooks = [

@@ -121,21 +121,12 @@ EXCITATION: dict[Callable, Rule] = {
 
 _MOVING = PASSING | {
     *(Tensor.squeeze, Tensor.unsqueeze, Tensor.unflatten, Tensor.chunk, Tensor.split, Tensor.movedim, Tensor.clone),
-    *(
-        Tensor.to,
-        Tensor.float,
-        Tensor.double,
-        Tensor.half,
-        Tensor.expand_as,
-        Tensor.view_as,
-        Tensor.select,
-        Tensor.flip,
-    ),
+    *(Tensor.to, Tensor.float, Tensor.double, Tensor.half, Tensor.expand_as, Tensor.view_as, Tensor.select),
+    *(Tensor.flip, functional.alpha_dropout, functional.feature_alpha_dropout),
     *(torch.flatten, torch.reshape, torch.permute, torch.transpose, torch.squeeze, torch.unsqueeze, torch.unflatten),
     *(torch.chunk, torch.split, torch.movedim, torch.stack, torch.concat, torch.clone, torch.select, torch.flip),
     *(functional.pad, functional.pixel_shuffle, functional.channel_shuffle),
-    *(functional.dropout1d, functional.dropout2d, functional.dropout3d, functional.alpha_dropout),
-    *(functional.feature_alpha_dropout,),
+    *(functional.dropout1d, functional.dropout2d, functional.dropout3d),
     # The largest of a window has its relevance.
     *(getattr(functional, f"{kind}_pool{d}d") for kind in ("max", "adaptive_max") for d in (1, 2, 3)),
     *(Tensor.amax, torch.amax, torch.max_pool1d, torch.max_pool2d, torch.max_pool3d),

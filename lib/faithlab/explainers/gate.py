@@ -33,13 +33,7 @@ def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, 
     engine.check_inputs(x)
     engine.check_targets(target, x)
     validation.whole("batch_size, inputs explained at once,", batch_size, 1)
-    features = segment_maps.count_of(segments, x)
-    if broken := int((~x.flatten(1).isfinite()).any(1).sum()):
-        raise ValueError(f"{broken} of {len(x)} inputs hold infinite numbers; drop or repair them")
-    for name, module in model.named_modules():
-        if module._backward_hooks or module._backward_pre_hooks:
-            raise ValueError(f"the module {name!r} has a backward hook, which may change gradients; remove it first")
-    return features
+    return segment_maps.count_of(segments, x)
 
 
 @torch.no_grad()
@@ -50,17 +44,13 @@ def check_logits(model: nn.Module, x: Tensor, target: Tensor) -> None:
     shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(few) or logits.shape[1] < 2:
         raise ValueError(
-            f"expected logits [{len(few)}, classes] for {len(few)} inputs, but the model gave {shape}; wrap it in "
-            "faithlab.outputs.Logits, which reads logits off another output, or makes two of one (two_classes)"
+            f"expected logits [{len(few)}, classes], but the model gave {shape}; wrap it in faithlab.outputs.Logits"
         )
     engine.check_classes(target, logits.shape[1])
-    if bool(logits.isnan().any()):
-        raise ValueError("the model gives NaN; check its weights and the range of its precision")
-    tolerance = _ROUNDING * float(logits[logits.isfinite()].abs().amax())
+    tolerance = _ROUNDING * float(logits.double().nan_to_num(0, 0, 0).abs().amax())
     if not torch.isclose(alone.double(), logits[-1:].double(), rtol=_ROUNDING, atol=tolerance).all():
         raise ValueError(
-            "the model gives another output for an input alone than beside another one, or at each evaluation (such as "
-            "by a BatchNorm without running statistics, or dropout that is always on); this has no explanation"
+            "the model gives NaN, or outputs that depend on other inputs or on chance (batch statistics, dropout)"
         )
     if not isinstance(model, Logits) and bool((logits >= 0).all() and ((logits.sum(1) - 1).abs() < 1e-3).all()):
         warnings.warn(
@@ -83,10 +73,7 @@ def check_relevance(name: object, relevance: object, x: Tensor) -> Tensor:
     fits = found is not None and found.ndim == x.ndim and len(found) == len(x) and not found.is_complex()
     if not fits or any(size not in (1, wanted) for size, wanted in zip(found.shape[1:], x.shape[1:], strict=True)):
         came = type(relevance).__name__ if found is None else f"{found.dtype} {tuple(found.shape)}"
-        raise ValueError(
-            f"explainer {name!r} gave {came} for inputs {tuple(x.shape)}; expected a number per element, or one per "
-            "element with broadcast channels"
-        )
+        raise ValueError(f"explainer {name!r} gave {came}; expected a number per element of inputs {tuple(x.shape)}")
     return found.float()
 
 
@@ -115,6 +102,8 @@ def _copied(model: nn.Module, x: Tensor) -> nn.Module | None:
     try:
         twin = copy.deepcopy(model)
         for module in list(twin.modules()):
+            module._backward_hooks.clear()  # which may change gradients
+            module._backward_pre_hooks.clear()
             for name, child in module.named_children():
                 setattr(module, name, getattr(child, "_orig_mod", child))
         twin = getattr(twin, "_orig_mod", twin).eval().requires_grad_(False)

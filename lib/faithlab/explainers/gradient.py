@@ -3,13 +3,7 @@
 from typing import Literal
 
 import torch
-from captum.attr import (
-    InputXGradient,
-    IntegratedGradients,
-    LayerGradientXActivation,
-    LayerIntegratedGradients,
-    Saliency,
-)
+from captum import attr
 from torch import Tensor, nn
 
 from faithlab import rng
@@ -21,7 +15,7 @@ from faithlab.explainers.refine import smooth
 @register("gradient")
 def gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Gradient of the target's logit, signed, [n, *S]."""
-    return Saliency(model).attribute(gradable(x), target, abs=False)
+    return attr.Saliency(model).attribute(gradable(x), target, abs=False)
 
 
 @register("saliency")
@@ -33,7 +27,7 @@ def saliency(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Ten
 @register("input-x-gradient")
 def input_x_gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Input times gradient (Shrikumar, Greenside, Shcherbina, Kundaje, 2016), signed, [n, *S]."""
-    return InputXGradient(model).attribute(gradable(x), target)
+    return attr.InputXGradient(model).attribute(gradable(x), target)
 
 
 @register("integrated-gradients")
@@ -55,7 +49,7 @@ def integrated_gradients(
     if isinstance(baseline, str):
         value = getattr(x.flatten(1), f"a{baseline}")(1)
         baseline = value.view(-1, *[1] * (x.ndim - 1)).expand_as(x)
-    return IntegratedGradients(model).attribute(
+    return attr.IntegratedGradients(model).attribute(
         x, baseline, target, n_steps=steps, method=rule, internal_batch_size=max(len(x), 64)
     )
 
@@ -77,10 +71,8 @@ def expected_gradients(
         background: [R, *S] training inputs; Few-class Fidelity takes 200.
         seed: of the draws.
     """
-    if background.ndim != x.ndim:
-        raise ValueError(f"expected background [R, *S] for inputs {tuple(x.shape)}, but got {tuple(background.shape)}")
     total = torch.zeros_like(x)
-    for number, other in enumerate(background.to(x)):
+    for number, other in enumerate(background.to(x).expand(-1, *x.shape[1:])):
         part = rng.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
         total += (x - other) * gradient(model, other + part * (x - other), target, images)
     return total / len(background)
@@ -101,7 +93,7 @@ def input_x_gradient_embedding(
     Raises:
         ValueError: the model has no layer called `layer`, or it runs more than once.
     """
-    return LayerGradientXActivation(model, _once(model, layer, x)).attribute(x, target).sum(-1)
+    return attr.LayerGradientXActivation(model, _once(model, layer, x)).attribute(x, target).sum(-1)
 
 
 @register("integrated-gradients-embedding")
@@ -126,7 +118,7 @@ def integrated_gradients_embedding(
     """
     tokens = _once(model, layer, x)
     start = torch.full_like(x, baseline).where(x != padding, padding)
-    relevance = LayerIntegratedGradients(model, tokens).attribute(
+    relevance = attr.LayerIntegratedGradients(model, tokens).attribute(
         x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
     )
     return relevance.sum(-1)

@@ -49,8 +49,7 @@ def extremal_perturbation(
     """
     check_images(x, "extremal-perturbation")
     validation.whole("steps", steps, 1)
-    if not areas or not all(0 < area < 1 for area in areas):
-        raise ValueError(f"expected areas between 0 and 1, such as 0.05 for 5 %, but got {areas}")
+    areas = [validation.share("areas", area) for area in areas]
     n, a = len(x), len(areas)
     hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
     shown, classes = x.repeat_interleave(a, 0), target.repeat_interleave(a)

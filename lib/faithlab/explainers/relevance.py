@@ -50,10 +50,8 @@ class Rules(TorchFunctionMode):
         super().__init__()
         for name, module in model.named_modules():
             if "_orig_mod" in module._modules or isinstance(module, _UNSEEN):
-                raise ValueError(
-                    f"the module {name!r} is a {type(module).__name__}, compiled, scripted or spread over devices, so "
-                    "that its functions cannot get rules; explain the plain module"
-                )
+                kind = type(module).__name__
+                raise ValueError(f"functions of {name!r}, a {kind}, cannot get rules; explain the plain module")
         self._rules, self._passing = rules, passing
         self.met: set[Callable] = set()
 
@@ -67,9 +65,7 @@ class Rules(TorchFunctionMode):
             return result
         results = result if isinstance(result, tuple | list) else [result]
         if any(isinstance(part, Tensor) and part.requires_grad for part in results):
-            raise ValueError(
-                f"the model computes {_named(function)}, for which this explainer has no rule; explain it by another"
-            )
+            raise ValueError(f"the model computes {_named(function)}, for which this explainer has no rule")
         return result
 
     def gradient(self, model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
