@@ -55,7 +55,7 @@ def test_deconvolution_passes_what_is_positive_and_looks_at_no_activation():
 
 
 def test_deconvolution_needs_a_relu():
-    with pytest.raises(ValueError, match=r"the model has none.*it would be the plain gradient"):
+    with pytest.raises(ValueError, match="replaces the gradient of ReLUs, but the model has none"):
         explained("deconvolution")
 
 
@@ -135,12 +135,6 @@ def test_refinements_nest():
     assert nested.isfinite().all()
 
 
-@pytest.mark.parametrize("options", [{"moment": 3}, {"samples": 0}])
-def test_other_moments_and_no_samples_are_an_error(options):
-    with pytest.raises(ValueError, match="moment 1 or 2 and at least one sample, but got"):
-        refine.smooth("gradient", **options)
-
-
 # XRAI
 
 
@@ -189,17 +183,6 @@ def test_the_brighter_half_comes_first_and_is_flat():
     assert len(maps[:, 12:].unique()) < 20
 
 
-def test_a_map_with_nan_stays_one_and_spoils_no_other():
-    def broken(model, x, target, images):
-        maps = torch.rand(len(x), 1, 12, 12, generator=torch.Generator().manual_seed(0))
-        maps[1, 0, 3, 4] = torch.nan
-        return maps
-
-    found = explain(refine.region(broken), MEANS, X, TARGET, PIXELS)
-    assert found[1].isnan().all()
-    assert found[[0, 2, 3]].isfinite().all()
-
-
 def test_an_image_gets_the_same_regions_in_any_batch():
     whole = explained(refine.region("gradient"))
     torch.testing.assert_close(explained(refine.region("gradient"), some=slice(2, 3)), whole[2:3])
@@ -213,9 +196,3 @@ def test_squares_average_what_the_image_has(side):
     for row, column in ((0, 0), (2, 5), (IMAGE[0] - 1, IMAGE[1] - 1)):
         around = maps[:, max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
         torch.testing.assert_close(found[:, row, column], around.flatten(1).mean(1))
-
-
-@pytest.mark.parametrize("side", [0, 2, -1])
-def test_squares_have_a_middle(side):
-    with pytest.raises(ValueError, match=f"odd side of at least 1, so that every square has a middle, but got {side}"):
-        refine.squares("gradient", side)

