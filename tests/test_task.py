@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from torch import nn
 
 from faithlab import baselines, engine, segments
-from faithlab.explainers import gate
 from faithlab.metrics import Metric
 from faithlab.outputs import correct, log_odds, logit, probability
 from faithlab.task import Remembered, Task
-from faithstudy.trials import tasks
 
 OUTPUTS = (probability, correct, log_odds, logit)
 
@@ -352,17 +350,3 @@ def test_remembered_answers_do_not_depend_on_the_default_precision(task, dtype):
     finally:
         torch.set_default_dtype(torch.float32)
     torch.testing.assert_close(got, expected)  # float32 too
-
-
-def test_the_answers_to_the_same_inputs_are_looked_at_once_for_all_explanations(monkeypatch):
-    looked, look = [], gate.check_answers
-    monkeypatch.setattr(gate, "check_answers", lambda *asked: looked.append(asked) or look(*asked))
-    x = torch.randn(3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
-    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
-    of = Task(model, x, torch.tensor([0, 1, 2]), segments.pixels(4, 4))
-    found = tasks.attributions(of, {"a": "saliency", "b": ("random", {"seed": 1}), "c": "input-x-gradient"})
-    assert list(found) == ["a", "b", "c"]
-    assert len(looked) == 1
-    model[1].weight.data.fill_(float("nan"))
-    with pytest.raises(ValueError, match=r"(?i)nan"):
-        tasks.attributions(of, {"a": "saliency", "b": "input-x-gradient"})
