@@ -170,7 +170,7 @@ figure, grid = plt.subplots(3, 3, figsize=(7.3, 6.6), height_ratios=[1.5, 1, 1.2
 for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
     found = influences(score, attribution, groups)
     curve = deletion.curve(score, attribution, removed)
-    value, aopc = coefficient(found).item(), deletion.loss(curve, removed).item()
+    value, aopc = coefficient(found).item(), deletion.loss(curve).item()
     salience, drop, left = found.salience[0].cpu(), found.drop[0].cpu(), (curve[0, :1] - curve[0, 1:]).cpu()
     rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
     column[0].imshow(attribution.view(task.x.shape[-2:]).cpu(), cmap="magma")

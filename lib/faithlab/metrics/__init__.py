@@ -1,8 +1,8 @@
-"""The metrics of the study, each registered once: what to ask, and how it is asked rightly.
+"""The registry of metrics: each is registered once, with the output, baseline and network that it is defined with.
 
-`METRICS["SaCo"](task, attribution)` asks one metric of one explanation of every input, with the output, the
-baseline and the network that the metric is defined with. `evaluate` asks several of several explanations and returns
-the long table. `register` adds one; a file that does so, named by FAITHLAB_METRICS, is loaded with this module.
+`METRICS["SaCo"](task, attribution)` evaluates one metric on one explanation of every input. `evaluate` evaluates
+several metrics on several explanations and returns the long table. `register` adds a metric; a file that does so, named
+by FAITHLAB_METRICS, is loaded with this module.
 
 What a metric computes stands in one file a family: `fidelity`, `deletion`, `trajectory`, `saco`, `few_class`,
 `mufidelity`, `stability`, `consistency`.
@@ -10,11 +10,11 @@ What a metric computes stands in one file a family: `fidelity`, `deletion`, `tra
 
 import dataclasses
 import functools
-import importlib.util
 import inspect
 import os
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +37,14 @@ from faithlab.metrics import (
     stability,
     trajectory,
 )
+from faithlab.metrics.answers import UndefinedError
 from faithlab.outputs import correct, log_odds, logit, probability
 from faithlab.scores import LABELS, Scores
 from faithlab.task import Network, Remembered, Task
 
 Needs = Literal["one network", "neighbours", "cross-trained networks"]
-"""What a metric is put to: an explanation of one network; those of an input and of its neighbours (`stability`); those
-of networks that were trained on different parts of the data (`consistency`)."""
+"""What a metric is evaluated on: an explanation of one network; those of an input and of its neighbours (`stability`);
+those of networks that were trained on different parts of the data (`consistency`)."""
 
 FILES = "FAITHLAB_METRICS"
 """The environment variable that names files of a reader's own metrics, separated as paths are."""
@@ -51,25 +52,30 @@ FILES = "FAITHLAB_METRICS"
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, and how it is asked.
+    """A metric with the output, baseline and network that it is evaluated with.
 
     Attributes:
         compute: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K], floating
-            scores or bool hits; may also answer a `faithlab.stats.MonteCarlo`. The score is a `faithlab.engine.Score`.
-            If it has arguments named `present` or `images` it is given the task's.
+            scores or bool hits, or a `faithlab.stats.MonteCarlo` of them. The score is a `faithlab.engine.Score`.
+            Arguments named `present` or `images` are filled with the task's; an argument `groups` is a number of
+            features that an input must have.
         source: where it is defined.
         output: what is read off the network.
-        baseline: what stands in for a removed feature, by its name in `faithlab.baselines.NAMED`.
-        network: which network is asked.
+        baseline: what replaces a removed feature, by its name in `faithlab.baselines.NAMED`.
+        network: which network is evaluated.
         better: 1 where higher is more faithful, -1 where lower is.
         chance: its mean over random explanations; None: not known.
         ideal: of a perfect explanation; None: not known.
         direction: which end of the order is removed first, for metrics that come in both directions.
-        sizes: shares of the features at which it answers; None: it answers one number.
-        exact: asked in float32, because it looks at signs of small differences.
+        sizes: increasing shares of the features at which it has a value; None: it has one value.
+        exact: evaluated in float32, because it looks at signs of small differences.
         family: what the paper calls it together with its variants; empty: its own name.
-        needs: what it is put to.
+        needs: what it is evaluated on.
         statistic: what summarises it over images; None: the mean, or the area over its sizes.
+
+    Raises:
+        TypeError: compute or output that is no function.
+        ValueError: an attribute that has none of its values.
     """
 
     compute: Callable[..., Any]
@@ -89,60 +95,43 @@ class Metric:
 
     def __post_init__(self) -> None:
         if not callable(self.compute) or not callable(self.output):
-            raise TypeError("expected functions as compute and output; see faithlab.metrics.Metric")
-        for name, known in (("network", Network), ("needs", Needs), ("direction", masks.Direction)):
-            if (came := getattr(self, name)) not in get_args(known) and (name, came) != ("direction", None):
-                raise ValueError(f"expected {name} as one of {', '.join(get_args(known))}, but got {came!r}")
-        if self.better not in (1, -1) or isinstance(self.better, bool):
-            raise ValueError(f"expected better = 1 (higher is more faithful) or -1, but got {self.better!r}")
-        if not isinstance(self.exact, bool):
-            raise TypeError(f"expected exact = True or False, but got {self.exact!r}")
-        for name in ("chance", "ideal"):
-            if getattr(self, name) is not None:
-                validation.number(name, getattr(self, name), "as a number, or None", lambda number: True)
-        if self.statistic is not None and not (callable(self.statistic) or isinstance(self.statistic, stats.Statistic)):
-            raise TypeError(f"expected statistic as one of faithlab.stats, or a function, but got {self.statistic!r}")
-        if not isinstance(self.family, str):
-            raise TypeError(f"expected family as a text, but got {self.family!r}")
-        if not isinstance(self.source, str) or not self.source.strip():
-            raise ValueError("expected where the metric is defined: a paper and its equation, or your name")
+            raise TypeError(f"expected functions as compute and output, but got {self.compute!r} and {self.output!r}")
+        known = {"network": get_args(Network), "needs": get_args(Needs), "better": (1, -1)}
+        known |= {"direction": (*get_args(masks.Direction), None)}
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"expected {name} as one of {values}, but got {getattr(self, name)!r}")
+        if not str(self.source).strip():
+            raise ValueError("expected where the metric is defined as source: a paper and its equation, or your name")
         if self.sizes is not None:
-            sizes = validation.fractions(self.sizes)
-            if not bool((sizes.diff() > 0).all()):
-                raise ValueError(f"expected increasing sizes, shares of the features, but got {sizes.tolist()}")
-            object.__setattr__(self, "sizes", tuple(sizes.tolist()))
+            object.__setattr__(self, "sizes", tuple(validation.fractions(self.sizes, "sizes").tolist()))
 
     @property
     def summary(self) -> stats.Statistic | Callable[..., Tensor]:
-        """What summarises it over images, a statistic of `faithlab.stats`."""
+        """The statistic of `faithlab.stats` that summarises it over images."""
         return self.statistic or (stats.mean if self.sizes is None else stats.area)
 
     def given(self, **changes: Any) -> "Metric":
-        """The metric with other attributes, or with other arguments of its function.
+        """Return the metric with other attributes, or with other arguments of its function.
 
-        A `direction`, and whether there are `sizes`, are a matter of its function: they come with another `compute`.
-        What is asked about, as `present` and `images`, is the task's.
+        Its `direction`, and whether it has `sizes`, are set by its function: they change with `compute` only. `present`
+        and `images` are the task's.
 
         Raises:
-            TypeError: a name that is neither, or that would change what the metric says of itself and not what it asks;
-                a value of another type.
+            TypeError: a name that is none of these.
         """
         attributes = {field.name for field in dataclasses.fields(self)}
         if "compute" not in changes:
             attributes -= {"direction"}
             if self.sizes is None or changes.get("sizes", self.sizes) is None:
                 attributes -= {"sizes"}
-        fields = {name: value for name, value in changes.items() if name in attributes}
-        metric = dataclasses.replace(self, **fields)
-        options = {name: value for name, value in changes.items() if name not in attributes}
+        metric = dataclasses.replace(self, **{name: changes[name] for name in changes if name in attributes})
+        options = {name: changes[name] for name in changes if name not in attributes}
         if refused := [name for name in options if name not in metric.options]:
             raise TypeError(
                 f"{', '.join(refused)}: neither an option of this metric's function, which has "
                 f"{', '.join(metric.options) or 'none'}, nor an attribute to be given: {', '.join(sorted(attributes))}"
             )
-        for name, value in options.items():
-            if isinstance(metric._arguments[name].default, bool) and not isinstance(value, bool):
-                raise TypeError(f"expected {name} = True or False, but got {value!r}")
         return dataclasses.replace(metric, compute=functools.partial(metric.compute, **options)) if options else metric
 
     @property
@@ -158,11 +147,11 @@ class Metric:
         return inspect.signature(self.compute).parameters
 
     def takes(self, name: str) -> bool:
-        """Whether its function has an argument of this name, such as the `seed` of random draws."""
+        """Return whether its function has an argument of this name, such as the `seed` of random subsets."""
         return name in self._arguments
 
     def obstacle(self, task: Task, explainer: str | None = None) -> str | None:
-        """Why it does not apply to an explanation of a task; None: it does."""
+        """Return why it cannot be evaluated on an explanation of a task; None: it can."""
         if self.needs != "one network":
             return f"it needs {self.needs}"
         if task.padded and not self.takes("present"):
@@ -170,38 +159,35 @@ class Metric:
                 "its function has no argument `present`: inputs of unequal length are padded, and it would take the "
                 "padding for features; let it take `present`, [B, F] bool, and leave the others out"
             )
+        groups, features = self.takes("groups") and self._arguments["groups"].default, _features(task)
+        if isinstance(groups, int) and groups > features:
+            return f"it compares {groups} groups, but the inputs have {features} features; use given(groups={features})"
         return task.missing(self.baseline, self.network, explainer)
 
     def measure(self, score: Score, task: Task, attribution: Tensor) -> stats.MonteCarlo:
-        """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
-        _fitting(task, attribution)
+        """Return its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), with a score made elsewhere."""
+        check_attribution(task, attribution)
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
         own = {"present": task.present, "images": task.images}
         # Copies: what a function changes in place stays its own.
         given = {name: value if value is None else value.clone() for name, value in own.items() if self.takes(name)}
         answer = self.compute(score, attribution.clone(), *sizes, **given)
         value, error = answer if isinstance(answer, stats.MonteCarlo) else (answer, None)
-        shape = (len(attribution), *([] if self.sizes is None else [len(self.sizes)]))
-        if not isinstance(value, Tensor) or value.shape != shape:
-            came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        shape = (len(attribution), *map(len, sizes))
+        numbers = [value] if error is None else [value, error]
+        known = [isinstance(n, Tensor) and (n.is_floating_point() or n.dtype == torch.bool) for n in numbers]
+        if not all(known) or any(n.shape != shape for n in numbers):
+            came = [f"{n.dtype} {tuple(n.shape)}" if isinstance(n, Tensor) else type(n).__name__ for n in numbers]
             raise ValueError(
-                f"expected a number for each of the {len(attribution)} explanations"
-                + (f" and {len(self.sizes)} sizes" if self.sizes else "")
-                + f", {shape}, but the metric gave {came}"
+                f"expected scores {shape}, floating or bool, and Monte-Carlo errors of that shape, but the metric gave "
+                f"{' and '.join(came)}"
             )
-        if (not value.is_floating_point() and value.dtype != torch.bool) or bool(value.isinf().any()):
-            came = f"infinity for {int(value.isinf().sum())}" if value.is_floating_point() else value.dtype
-            raise ValueError(
-                f"expected finite floating-point scores, NaN where they are not defined, or bool hits, but the metric "
-                f"gave {came}"
-            )
-        if error is not None and (not isinstance(error, Tensor) or error.shape != shape):
-            came = tuple(error.shape) if isinstance(error, Tensor) else type(error).__name__
-            raise ValueError(f"expected the Monte-Carlo errors as a tensor {shape}, as the values, but got {came}")
+        if bool(value.isinf().any()):
+            raise UndefinedError(f"the metric gave infinity for {int(value.isinf().sum())} inputs; give NaN")
         return stats.MonteCarlo(value, error)
 
     def __call__(self, task: Task, attribution: Tensor, *, explainer: str | None = None) -> Tensor:
-        """The metric of one explanation of every input, asked with its own output, baseline and network.
+        """Evaluate the metric on one explanation of every input, with its own output, baseline and network.
 
         Args:
             task: the inputs and networks.
@@ -221,39 +207,40 @@ class Metric:
         return self.measure(score, task, attribution).value
 
     def forward_passes(self, features: int) -> int:
-        """Masked inputs that it asks about for one explanation, counted on one of so many features.
+        """Return the number of masked inputs that one explanation costs, counted on one of so many features.
 
         Raises:
-            ValueError: it is not put to an explanation of one network.
+            ValueError: it is not evaluated on an explanation of one network.
         """
         if self.needs != "one network":
-            raise ValueError(f"forwards are those of one network's explanation, but this metric needs {self.needs}")
-        asked = 0
+            raise ValueError(f"expected a metric of one network's explanation, but this one needs {self.needs}")
+        passes = 0
 
         def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
-            nonlocal asked
-            asked += keep[..., 0].numel()
-            # Different answers for different masks, as a network gives them.
+            nonlocal passes
+            passes += keep[..., 0].numel()
+            # Different numbers for different masks, as a network gives them.
             return keep.double() @ torch.linspace(0, 1, keep.shape[-1], dtype=torch.float64) / keep.shape[-1]
 
         score.classes = 2
         x = torch.zeros(1, features, dtype=torch.float32)
         task = Task(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(features))
         self.measure(score, task, torch.rand(1, features, generator=torch.Generator().manual_seed(0)))
-        return asked
+        return passes
 
 
 METRICS: dict[str, Metric] = {}
 """The registered metrics by name."""
 
-_OWN: dict[str, Path] = {}
-"""The files of a reader's own metrics by the names of these."""
+_PLACES: dict[str, str] = {}
+"""The file, or the notebook's module, that registered each metric."""
 
-_LOADED: dict[Path, ModuleType] = {}
+_LOADED: dict[str, tuple[bytes, ModuleType]] = {}
+"""The files of a reader's own metrics, with their content and module."""
 
 
 def register(name: str, compute: Callable[..., Any] | Metric, **declared: Any) -> Metric:
-    """Add a metric to `METRICS`, so that every trial, table and figure has it.
+    """Add a metric to `METRICS`, so that every test, table and figure has it.
 
     Args:
         name: of the metric.
@@ -261,115 +248,129 @@ def register(name: str, compute: Callable[..., Any] | Metric, **declared: Any) -
         **declared: the other attributes of a `Metric`; of a whole one those that change, as in `Metric.given`.
 
     Raises:
-        ValueError: no name, one that is taken, or attributes that a metric cannot have.
+        ValueError: a name that another file has registered, or attributes that a metric cannot have.
+
+    Warns:
+        UserWarning: the metric replaces an earlier one of the same file or notebook.
     """
-    if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"expected the metric's name as a text, but got {name!r}")
+    metric = compute.given(**declared) if isinstance(compute, Metric) else Metric(compute, **declared)
+    caller = sys._getframe(1).f_globals
+    place = caller.get("__file__", caller["__name__"])
+    if name in METRICS and _PLACES.get(name) != place:
+        raise ValueError(f"there is a metric {name!r} already, of {_PLACES.get(name)}; choose another name")
     if name in METRICS:
-        where = f", of {_OWN[name]}" if name in _OWN else ""
-        raise ValueError(f"there is a metric {name!r} already{where}; choose another name")
-    METRICS[name] = compute.given(**declared) if isinstance(compute, Metric) else Metric(compute, **declared)
-    return METRICS[name]
+        warnings.warn(f"the metric {name!r} is registered again and replaces the earlier one", stacklevel=2)
+    METRICS[name], _PLACES[name] = metric, place
+    return metric
 
 
 def families(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
-    """The names of metrics by what their papers call them together, in order of appearance."""
+    """Group the names of metrics by what their papers call them together, in order of appearance."""
     found: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         found.setdefault(metric.family or name, []).append(name)
     return found
 
 
-def _fitting(task: Task, attribution: Tensor) -> None:
-    """Raise ValueError where something is no explanation of the inputs of a task."""
-    validation.attribution(attribution)
-    features = segments.count_of(task.segments, task.x)
-    if attribution.shape != (len(task.x), features):
+def _features(task: Task) -> int:
+    return segments.count_of(task.segments, task.x)
+
+
+def check_attribution(task: Task, attribution: Tensor, name: str = "attribution") -> None:
+    """Check that an attribution is one of the inputs and features of a task.
+
+    Raises:
+        ValueError: no dense tensor of finite numbers [B, F].
+    """
+    validation.attribution(attribution, name)
+    if attribution.shape != (shape := (len(task.x), _features(task))):
         raise ValueError(
-            f"expected an attribution for each of {len(task.x)} inputs and {features} features, "
-            f"{(len(task.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
-            "what is finer than the features with faithlab.segments.pool"
+            f"expected {name} with a number for each of {shape[0]} inputs and {shape[1]} features, {shape}, but got "
+            f"{tuple(attribution.shape)}; explain these inputs, or pool with faithlab.segments.pool"
         )
 
 
 def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], **labels: Any) -> Scores:
-    """Ask metrics of explanations, one row for each image, explainer and metric.
+    """Evaluate metrics on explanations: one row for each image, explainer and metric.
 
-    Metrics that ask the same network with the same baseline share its answers: equal masks are asked once, whatever
-    each of them reads off. A metric that does not apply has no row; `obstacles` says why.
+    Metrics that evaluate the same network with the same baseline share its forward passes: equal masks are evaluated
+    once, whatever each metric reads off. A metric that does not apply has no row; `obstacles` says why.
 
     Args:
         metrics: by name, such as `METRICS` or a part of it.
         task: the inputs and networks.
         attributions: by explainer, [B, F].
-        **labels: of all rows, see `faithlab.scores.LABELS`; not those that say what was asked.
+        **labels: of all rows, see `faithlab.scores.LABELS`; not the explainer, metric, reference and direction.
 
     Raises:
-        TypeError: what is no metric or no explanation by name.
+        TypeError: metrics or explanations that are not given by name.
         ValueError: no metric applies, a label that cannot be given, and what the metrics raise: the message says which.
+
+    Warns:
+        UserWarning: metrics that do not suit the inputs, and have no row; or whose score is infinite or NaN, so that
+            they are NaN for all inputs.
     """
-    for what, given in (("metrics", metrics), ("attributions", attributions)):
-        if not isinstance(given, Mapping):
-            raise TypeError(f"expected {what} by name, such as {{'mine': ...}}, but got a {type(given).__name__}")
-    if wrong := [name for name, metric in metrics.items() if not isinstance(metric, Metric)]:
+    named = isinstance(metrics, Mapping) and isinstance(attributions, Mapping)
+    if not named or not all(isinstance(metric, Metric) for metric in metrics.values()):
         raise TypeError(
-            f"expected metrics as faithlab.metrics.Metric, but {wrong[0]!r} is a {type(metrics[wrong[0]]).__name__}; "
-            "make one of a function: Metric(function, source='yours')"
+            "expected metrics by name, {'mine': Metric(function, source='yours')}, and attributions by name, "
+            f"{{'mine': [B, F]}}, but got {metrics!r:.100} and {attributions!r:.100}"
         )
-    free = [name for name in LABELS if name not in ("explainer", "metric", "reference", "direction")]
-    if refused := [name for name in labels if name not in free]:
-        raise ValueError(
-            f"{', '.join(refused)}: not a label to be given, which are {', '.join(free)}; what is asked is said by the "
-            "metrics, metric.given(baseline=...), and the names of attributions"
-        )
-    pairs = [(e, name) for e in attributions for name, m in metrics.items() if m.obstacle(task, e) is None]
-    if not pairs:
-        said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, task, attributions).items())
-        raise ValueError(f"no metric applies: {said or 'none was given'}")
+    if refused := set(labels) - (set(LABELS) - {"explainer", "metric", "reference", "direction"}):
+        raise ValueError(f"{', '.join(sorted(refused))}: no label to be given; the metrics and explainers set theirs")
     for explainer, attribution in attributions.items():
-        try:
-            _fitting(task, attribution)
-        except ValueError as wrong:
-            raise ValueError(f"the explanations {explainer!r}: {wrong}") from None
-    nothing = torch.full((len(task.x),), torch.nan)  # what no table can hold is refused before anything is asked
+        check_attribution(task, attribution, f"attribution {explainer!r}")
+    why = obstacles(metrics, task, attributions)
+    pairs = [(e, name) for e in attributions for name in metrics if (e, name) not in why]
+    if not pairs:
+        reasons = "; ".join(f"{name}: {reason}" for (_, name), reason in why.items())
+        raise ValueError(f"no metric applies: {reasons or 'none was given'}")
+
+    def rows(explainer: str, name: str, values: Tensor, errors: Tensor | None = None) -> Scores:
+        metric = metrics[name]
+        own = {"metric": name, "explainer": explainer, "reference": metric.baseline, "direction": metric.direction}
+        about = {"images": task.images, "sizes": metric.sizes, "errors": errors}
+        return Scores.of(values, **about, **{**task.labels, **own, **labels})
+
+    unknown = torch.full((len(task.x),), torch.nan)
+    missing = {n: unknown if m.sizes is None else unknown[:, None].expand(-1, len(m.sizes)) for n, m in metrics.items()}
     for explainer, name in pairs:
-        own = {"metric": name, "explainer": explainer}
-        Scores.of(nothing, images=task.images, **{**task.labels, **own, **labels})
+        rows(explainer, name, missing[name])  # what no table can hold is refused before anything is evaluated
     scores = _shared(task, {(e, name): metrics[name] for e, name in pairs})
+    left_out = {
+        name: reason
+        for (e, name), reason in why.items()
+        if metrics[name].needs == "one network" and not task.missing(metrics[name].baseline, metrics[name].network, e)
+    }
     tables = []
     for explainer, name in pairs:
-        metric = metrics[name]
         try:
-            value, error = metric.measure(scores[explainer, name], task, attributions[explainer])
+            value, error = metrics[name].measure(scores[explainer, name], task, attributions[explainer])
+        except UndefinedError as undefined:
+            left_out[name], value, error = f"{undefined}, so that all of it is NaN", missing[name], None
         except Exception as failed:
-            said = f"{failed}" if isinstance(failed, ValueError) else f"{type(failed).__name__}: {failed}"
-            raise ValueError(f"the metric {name!r} fails: {said}") from failed
-        own = {"metric": name, "explainer": explainer, "reference": metric.baseline, "direction": metric.direction}
+            reason = f"{failed}" if isinstance(failed, ValueError) else f"{type(failed).__name__}: {failed}"
+            raise ValueError(f"the metric {name!r} fails: {reason}") from failed
         known = error is not None and not bool(error.isnan().all())
-        tables.append(
-            Scores.of(
-                value,
-                images=task.images,
-                sizes=metric.sizes,
-                errors=error if known else None,
-                **{**task.labels, **own, **labels},
-            )
-        )
+        tables.append(rows(explainer, name, value, error if known else None))
+    if left_out:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        warnings.warn(f"not all metrics could be evaluated: {reasons}", stacklevel=2)
     return Scores.concat(tables)
 
 
 def obstacles(
     metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor]
 ) -> dict[tuple[str, str], str]:
-    """Why metrics do not apply, by explainer and metric; those that do are left out."""
+    """Return why metrics do not apply, by explainer and metric; those that do are left out."""
     found = {(e, name): metric.obstacle(task, e) for e in attributions for name, metric in metrics.items()}
     return {key: why for key, why in found.items() if why is not None}
 
 
-def _shared(task: Task, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Score]:
-    """The score of every explainer and metric; those that ask one network in one way ask it together."""
+def _shared(task: Task, wanted: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Score]:
+    """The score of every explainer and metric; those that evaluate one network in one way share its forward passes."""
     groups: dict[tuple, dict[tuple[str, str], Output]] = {}
-    for (explainer, name), m in asked.items():
+    for (explainer, name), m in wanted.items():
         own = explainer if m.network == "retrained" else None
         groups.setdefault((m.baseline, m.network, own, m.exact), {})[explainer, name] = m.output
     scores = {}
@@ -382,15 +383,6 @@ def _shared(task: Task, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[s
         both = Remembered(task.score(outputs, baseline, network, explainer=explainer, exact=exact), len(outputs))
         scores |= {key: both.of(outputs.index(output)) for key, output in members.items()}
     return scores
-
-
-def _deletion(summary: Callable, sign: int = 1, direction: masks.Direction = "MoRF") -> Callable[..., Tensor]:
-    """A number of the deletion curve."""
-
-    def ask(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
-        return sign * summary(deletion.curve(score, attribution, direction=direction, present=present))
-
-    return ask
 
 
 SIZES = tuple(step / 20 for step in range(1, 20))
@@ -410,10 +402,10 @@ for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
 
 _saco = {"source": f"{_SACO}, section 4.3", "baseline": "mean", "exact": True}
 register("SaCo", saco.saco, source=f"{_SACO}, Algorithm 1", baseline="mean", exact=True, chance=0.0, ideal=1.0)
-register("AUC", _deletion(deletion.area), output=correct, better=-1, direction="MoRF", **_saco)
-register("AOPC", _deletion(deletion.loss), direction="MoRF", **_saco)
-register("LOdds", _deletion(deletion.loss, sign=-1), output=log_odds, better=-1, direction="MoRF", **_saco)
-register("Comp.", _deletion(deletion.loss, direction="LeRF"), better=-1, direction="LeRF", **_saco)
+register("AUC", deletion.auc, output=correct, better=-1, direction="MoRF", **_saco)
+register("AOPC", deletion.aopc, direction="MoRF", **_saco)
+register("LOdds", deletion.mean_change, output=log_odds, better=-1, direction="MoRF", **_saco)
+register("Comp.", deletion.comprehensiveness, better=-1, direction="LeRF", **_saco)
 
 _trace = {"source": f"{_TRACE}, eq. 1", "output": probability}
 register("MoRF", trajectory.morf, better=-1, direction="MoRF", **_trace)
@@ -448,51 +440,51 @@ register("ReCo", source=f"{_consistency}, eq. 7", chance=0.0, statistic=_youden,
 
 
 def load(path: str | os.PathLike) -> ModuleType:
-    """Run a file that registers metrics, or has some to be examined; those registered are `own` ones from then on.
+    """Run a Python file that registers metrics, or has some to be examined; those registered are `own` from then on.
 
-    A file is run once in a process, whoever asks for it. It imports the modules beside it, as a script does.
+    A file runs once in a process, and again after it was edited: its metrics then take the place of the earlier ones.
+    It imports the modules beside it, as a script does.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: no Python file, or one that does not run.
+        ValueError: a file that does not run; its metrics are as before.
     """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"{FILES} names {path}, which is no file; give its whole path")
-    if path.suffix != ".py":
-        raise ValueError(f"expected a file of Python, something.py, but got {path}; rename it")
-    if (path := path.resolve()) in _LOADED:
-        return _LOADED[path]
-    spec = importlib.util.spec_from_file_location(f"faithlab_own_{len(_LOADED)}_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    before = set(METRICS)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
+    path = Path(path).expanduser().resolve()
+    source, place = path.read_bytes(), str(path)
+    if place in _LOADED and _LOADED[place][0] == source:
+        return _LOADED[place][1]
+    module = ModuleType(f"faithlab_own_{path.stem}_{zlib.crc32(place.encode())}")
+    module.__file__ = place
+    sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # behind all others, which it may not hide
+    before = dict(METRICS)
+    for name in [name for name in METRICS if _PLACES.get(name) == place]:
+        del METRICS[name]
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, place, "exec"), vars(module))
     except Exception as error:
-        for name in set(METRICS) - before:  # so that it can be mended and run again
-            del METRICS[name]
+        METRICS.clear()
+        METRICS.update(before)
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
-    _OWN.update((name, path) for name in METRICS if name not in before)
-    return _LOADED.setdefault(path, module)
+    _LOADED[place] = source, module
+    return module
 
 
 def own(*tasks: Task) -> dict[str, Metric]:
-    """The metrics of a reader's own files, which every trial of the book asks beside those of its paper.
+    """Return the metrics of a reader's own files, which every page of the book evaluates beside those of its paper.
 
     Args:
-        *tasks: what they shall be asked about. A metric that does not apply to one of them is left out.
+        *tasks: what they are evaluated on. A metric that does not apply to one of them is left out.
 
     Warns:
         UserWarning: which metric was left out, and why.
     """
-    found = {name: METRICS[name] for name in _OWN}
+    found = {name: metric for name, metric in METRICS.items() if _PLACES.get(name) in _LOADED}
     for name, metric in list(found.items()):
         why = [metric.obstacle(task, next(iter(task.retrained), None)) for task in tasks]
-        if said := next(filter(None, why), None):
-            warnings.warn(f"{name} does not apply here and is left out: {said}", stacklevel=2)
+        if reason := next(filter(None, why), None):
+            warnings.warn(f"{name} does not apply here and is left out: {reason}", stacklevel=2)
             del found[name]
     return found
 
@@ -506,7 +498,7 @@ def fidelities(
     draws: int,
     seed: int,
 ) -> dict[str, Metric]:
-    """The metrics that F-Fidelity compares, from both ends and with the same numbers: "FFid+", "FFid-" and so on.
+    """Return the metrics that F-Fidelity compares, from both ends and with the same numbers: "FFid+", "FFid-" etc.
 
     Args:
         families: which of them.
@@ -523,7 +515,7 @@ def fidelities(
 
 
 def replacement_curves(steps: int) -> dict[str, Metric]:
-    """Few-class Fidelity's two curves, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
+    """Return Few-class Fidelity's two curves, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
     shares = [k / steps for k in range(steps + 1)]
     return {
         name: METRICS["Few-class Fidelity"].given(

@@ -13,15 +13,15 @@ from faithlab import masks, validation
 
 
 def boxes(regions: Tensor) -> Tensor:
-    """The smallest box round each region, [B, H, W] bool.
+    """Return the smallest box round each region, [B, H, W] bool.
 
     Returns:
         [B, 4] int64: the first row, the first column, one past the last row, one past the last column.
 
     Raises:
-        ValueError: regions that are not boolean [B, H, W], or one without a pixel.
+        ValueError: a region without a pixel.
     """
-    _check(regions, 3)
+    _check(regions)
     edges = []
     for side in (regions.any(2), regions.any(1)):  # rows, columns
         first = side.int().argmax(1)
@@ -32,7 +32,7 @@ def boxes(regions: Tensor) -> Tensor:
 
 
 def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
-    """Intersection over union of the true box with the box round the largest region of the attribution.
+    """Return the intersection over union of the true box with the box round the largest region of the attribution.
 
     The attribution is made binary at the true box's area: as many pixels as the box has, the most relevant ones. Of
     their connected regions (neighbours share a side) the largest counts, the first of equals.
@@ -47,25 +47,16 @@ def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
         [B] float64, never NaN.
 
     Raises:
-        ValueError: as `faithlab.masks.order`; boxes that are not whole [B, 4], one that is empty or leaves the image,
-            another number of pixels than H * W.
+        ValueError: an attribution that is no dense tensor of finite numbers of H * W pixels, a box that is empty or
+            leaves the image.
     """
-    height, width = validation.whole("height", height, 1), validation.whole("width", width, 1)
     validation.attribution(attribution)
-    if attribution.shape[1] != height * width:
-        raise ValueError(
-            f"expected an attribution of the {height} x {width} pixels, but got {tuple(attribution.shape)}; give the "
-            "height and width that it was flattened from"
-        )
-    if truth.is_floating_point() or truth.dtype == torch.bool or truth.shape != (len(attribution), 4):
-        raise ValueError(
-            f"expected a box of whole numbers for each of {len(attribution)} images, [B, 4], but got {truth.dtype} "
-            f"{tuple(truth.shape)}; make them of regions with faithlab.metrics.alignment.boxes"
-        )
     top, left, bottom, right = truth.cpu().unbind(1)
-    if bool(((top < 0) | (left < 0) | (bottom > height) | (right > width) | (top >= bottom) | (left >= right)).any()):
+    inside = (top >= 0) & (left >= 0) & (bottom <= height) & (right <= width) & (top < bottom) & (left < right)
+    if attribution.shape[1] != height * width or not bool(inside.all()):
         raise ValueError(
-            f"expected boxes [top, left, bottom, right] inside {height} x {width}, but got {truth.tolist()}"
+            f"expected {height * width} pixels and boxes [top, left, bottom, right] inside {height} x {width}, but got "
+            f"{tuple(attribution.shape)} and {truth.tolist()}"
         )
     count = (bottom - top) * (right - left)
     chosen = (masks.place(masks.order(attribution.cpu())) < count[:, None]).view(-1, height, width)
@@ -76,7 +67,7 @@ def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
 
 
 def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
-    """The Dice coefficient of the true region with the most relevant pixels, at the share of them that suits best.
+    """Return the Dice coefficient of the true region with the most relevant pixels, at their best share.
 
     Args:
         attribution: [B, F].
@@ -87,10 +78,8 @@ def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
         [B] float64, never NaN.
 
     Raises:
-        ValueError: as `faithlab.masks.order`; regions that are not boolean or not of the attribution's shape, or one
-            without a pixel; fewer than one step.
+        ValueError: an attribution that is no dense tensor of finite numbers, a region without a pixel.
     """
-    validation.whole("steps", steps, 1)
     hits = _hits(attribution, truth)
     sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, hits.shape[1]).to(hits.device)
     sizes = sizes[sizes > 0]
@@ -99,7 +88,7 @@ def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
 
 
 def overlap(attribution: Tensor, truth: Tensor) -> Tensor:
-    """The share of the true region that is among the most relevant features, as many as the region has.
+    """Return the share of the true region that is among the most relevant features, as many as the region has.
 
     Args:
         attribution: [B, F].
@@ -109,8 +98,7 @@ def overlap(attribution: Tensor, truth: Tensor) -> Tensor:
         [B] float64, never NaN; by chance it is the region's share of all features.
 
     Raises:
-        ValueError: as `faithlab.masks.order`; regions that are not boolean or not of the attribution's shape, or one
-            without a pixel.
+        ValueError: an attribution that is no dense tensor of finite numbers, a region without a pixel.
     """
     hits = _hits(attribution, truth)
     own = hits[:, -1:]
@@ -120,9 +108,8 @@ def overlap(attribution: Tensor, truth: Tensor) -> Tensor:
 def _hits(attribution: Tensor, truth: Tensor) -> Tensor:
     """Of the k most relevant features, how many are of the region, for every k, [B, F]."""
     _check(truth)
+    validation.attribution(attribution)
     order = masks.order(attribution)
-    if truth.flatten(1).shape != order.shape:
-        raise ValueError(f"expected true regions of {tuple(order.shape)} features, but got {tuple(truth.shape)}")
     return truth.to(order.device).flatten(1).gather(1, order).cumsum(1)
 
 
@@ -138,12 +125,9 @@ def _largest(chosen: Tensor) -> Tensor:
     return flat == flat.flatten(1).gather(1, best[:, None])[:, :, None]
 
 
-def _check(regions: Tensor, dimensions: int | None = None) -> None:
-    if regions.dtype != torch.bool or regions.ndim < 2 or (dimensions is not None and regions.ndim != dimensions):
-        raise ValueError(f"expected boolean regions [images, H, W], but got {regions.dtype} {tuple(regions.shape)}")
-    empty = (~regions.flatten(1).any(1)).nonzero().flatten().tolist()
-    if empty:
+def _check(regions: Tensor) -> None:
+    if regions.dtype != torch.bool or not bool(regions.flatten(1).any(1).all()):
         raise ValueError(
-            f"{len(empty)} of {len(regions)} true regions have no pixel (first: image {empty[0]}): there is nothing to "
-            "find; drop and count them"
+            f"expected boolean regions with a pixel in each, but got {regions.dtype} with "
+            f"{int((~regions.flatten(1).any(1)).sum())} empty ones of {len(regions)}; drop and count them"
         )

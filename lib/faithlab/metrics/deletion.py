@@ -7,13 +7,8 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
     LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
     Comp    as AOPC, but the least relevant features are removed first        lower is better
 
-All four are arithmetic on a `curve`. What is read off the model is the score's output; the least relevant features
-come first in the direction "LeRF":
-
-    AUC   = area(curve(score of faithlab.outputs.correct, a))
-    AOPC  = loss(curve(score of faithlab.outputs.probability, a))
-    LOdds = -loss(curve(score of faithlab.outputs.log_odds, a))
-    Comp  = loss(curve(score of faithlab.outputs.probability, a, direction="LeRF"))
+They are `auc`, `aopc`, `mean_change` and `comprehensiveness` of a score of `faithlab.outputs.correct` (AUC), `log_odds`
+(LOdds) or `probability`.
 
 Comprehensiveness has the paper's direction here, and its name; elsewhere (DeYoung et al., 2020) that name means the
 loss without the most relevant features, and this is their sufficiency.
@@ -40,7 +35,7 @@ def curve(
     direction: masks.Direction = "MoRF",
     present: Tensor | None = None,
 ) -> Tensor:
-    """The score when the most, or the least, relevant features are removed, more at each step.
+    """Return the score when the most, or the least, relevant features are removed, more at each step.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -53,8 +48,10 @@ def curve(
         [B, K] float64, never NaN.
 
     Raises:
-        ValueError: as `faithlab.masks.order` and `counts`; a score that is NaN or infinite.
+        ValueError: an attribution that is no dense tensor of finite numbers, fractions outside [0, 1], a score that is
+            NaN or infinite.
     """
+    validation.attribution(attribution)
     order = masks.order(attribution, present, direction)
     counts = masks.counts(fractions, order.shape[1] if present is None else present.to(order.device).sum(1))
     parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())), -1)
@@ -62,45 +59,34 @@ def curve(
 
 
 def area(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
-    """The area under each input's curve (trapezoids, per unit of the fractions' range), [B].
-
-    Args:
-        curve: [B, K], of `curve`.
-        fractions: [K], those that it was made with.
-
-    Raises:
-        ValueError: another number of fractions than steps, fractions that do not increase, NaN or infinity in a curve.
-    """
-    return stats.auc(_checked(curve), validation.fractions(fractions))
+    """Return the area under each input's `curve` [B, K] at its fractions (trapezoids, per unit of their range), [B]."""
+    return stats.auc(curve, validation.fractions(fractions))
 
 
-def loss(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
-    """What each input's score loses on average over the steps of its curve, the first of which removes nothing, [B].
-
-    Args:
-        curve: [B, K], of `curve`.
-        fractions: [K], those that it was made with; the first is 0.
-
-    Raises:
-        ValueError: another number of fractions than steps, no step that removes nothing, NaN or infinity in a curve.
-    """
-    steps = validation.fractions(fractions)
-    if _checked(curve).shape[1] != len(steps):
-        raise ValueError(
-            f"expected a curve of {len(steps)} steps, one for each fraction, but got {curve.shape[1]}; pass the "
-            "fractions that the curve was made with"
-        )
-    if steps[0]:
-        raise ValueError(
-            f"expected a curve that starts with nothing removed, but its first fraction is {steps[0].item():g}; make "
-            "the curve with fractions that begin with 0"
-        )
+def loss(curve: Tensor) -> Tensor:
+    """Return each input's mean loss over the steps of its `curve` [B, K], the first of which removes nothing, [B]."""
     return (curve[:, :1] - curve).mean(1)
 
 
-def _checked(curve: Tensor) -> Tensor:
-    if not isinstance(curve, Tensor) or curve.ndim != 2:
-        came = tuple(curve.shape) if isinstance(curve, Tensor) else type(curve).__name__
-        raise ValueError(f"expected a curve per image, [images, steps], but got {came}")
-    validation.finite("curve", curve, "make it with faithlab.metrics.deletion.curve")
-    return curve
+def auc(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    """Return AUC, [B]: `area` of a `curve`, whose arguments and errors it has."""
+    return area(curve(score, attribution, present=present))
+
+
+def aopc(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    """Return AOPC, [B]: `loss` of a `curve`, whose arguments and errors it has.
+
+    >>> aopc(lambda keep: keep.float().mean(-1), torch.tensor([[3.0, 1.0, 2.0, 0.0]]))
+    tensor([0.5000], dtype=torch.float64)
+    """
+    return loss(curve(score, attribution, present=present))
+
+
+def mean_change(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    """Return LOdds of a score of log-odds, [B]: -`aopc`."""
+    return -aopc(score, attribution, present=present)
+
+
+def comprehensiveness(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    """Return Comp, [B]: as `aopc`, with the least relevant features removed first."""
+    return loss(curve(score, attribution, direction="LeRF", present=present))

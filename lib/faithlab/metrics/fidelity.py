@@ -46,7 +46,7 @@ def remaining(
     present: Tensor | None = None,
     subset: Callable[..., Tensor] = masks.remove_from_top,
 ) -> MonteCarlo:
-    """Each input's mean score when (some of) its most, or its least, relevant features are removed.
+    """Return each input's mean score when (some of) its most, or its least, relevant features are removed.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -68,9 +68,10 @@ def remaining(
         draw leaves it unknown.
 
     Raises:
-        ValueError: as `faithlab.masks.order`, `counts` and `removals`; fewer than one draw, wrong identities, a score
-            that is NaN or infinite.
+        ValueError: an attribution that is no dense tensor of finite numbers; fractions, alpha or cap outside [0, 1];
+            fewer than one draw; a score that is NaN or infinite.
     """
+    validation.attribution(attribution)
     draws = validation.whole("draws", draws, 1)
     order = masks.order(attribution, present, direction)
     features = order.shape[1] if present is None else present.to(order.device).sum(1)
@@ -101,7 +102,7 @@ def remaining(
 
 
 def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> MonteCarlo:
-    """What each input's score loses when (some of) its most, or its least, relevant features are removed.
+    """Return what each input's score loses when (some of) its most, or its least, relevant features are removed.
 
     Arguments and errors as in `remaining`.
 
@@ -113,4 +114,4 @@ def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) ->
     return MonteCarlo(ask(score, nothing_removed) - left.value, left.error)
 
 
-fidelity.__signature__ = inspect.signature(remaining)  # for those who ask which arguments it has
+fidelity.__signature__ = inspect.signature(remaining)  # for `Metric.options`

@@ -24,7 +24,7 @@ def mu_fidelity(
     images: Tensor | None = None,
     present: Tensor | None = None,
 ) -> Tensor:
-    """Pearson's correlation of attributed and measured importance over random subsets.
+    """Return Pearson's correlation of attributed and measured importance over random subsets.
 
     Args:
         score: from `faithlab.engine.scorer`.
@@ -40,27 +40,21 @@ def mu_fidelity(
         every subset, as where a share leaves an input no subset or only one, and nowhere else.
 
     Raises:
-        ValueError: an attribution of another shape, NaN or infinite; fewer than two draws; a share that leaves every
-            input no subset or only one; a score that is NaN or infinite.
+        ValueError: an attribution that is no dense tensor of finite numbers, a share outside [0, 1], a score
+            that is NaN or infinite.
     """
-    validation.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
-    validation.whole("draws, of which a correlation needs two,", draws, 2)
+    validation.attribution(attribution, dimensions=(2, 3))
     several = attribution if attribution.ndim == 3 else attribution[:, None]
     several = several.detach().double()
     B, _, F = several.shape
     blank = torch.zeros(B, F, device=attribution.device)
-    own = torch.tensor([F]) if present is None else validation.present(present, blank).sum(1, keepdim=True)
-    size = masks.counts([validation.share("share", share)], F if present is None else own[:, 0])
+    own = torch.tensor([F]) if present is None else present.to(blank.device).sum(1, keepdim=True)
+    size = masks.counts([share], F if present is None else own[:, 0])
     alone = (size == 0) | (size == own)  # no subset, or only one
-    if bool(alone.all()) and size.numel():
-        raise ValueError(
-            f"expected a share that leaves several subsets of the {int(own.max())} features, but {share} of them is "
-            f"{int(size.max())}"
-        )
     identities = counter.identities(B, images, attribution.device)
     everything = masks.order(blank, present)  # those that are there first
     attributed, answered = [], []
-    for part in torch.arange(draws).split(max(1, masks.BUDGET // max(1, B * F))):
+    for part in torch.arange(draws).split(max(1, masks.BUDGET // max(1, 8 * B * F))):  # random numbers take 8 bytes
         keep = masks.remove_from_top(everything, own, size, seed=seed, images=identities, draws=part)[:, :, 0]
         attributed.append(several @ (~keep).double().mT)  # [B, A, N]
         answered.append(ask(score, keep))  # [B, N]

@@ -13,7 +13,7 @@ from faithlab import validation
 
 
 def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
-    """The distance of each input to its k-th nearest known one, between their features of length one.
+    """Return the distance of each input to its k-th nearest known one, between their features of length one.
 
     Args:
         features: [B, D], of the inputs.
@@ -24,14 +24,9 @@ def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
         [B], between 0 and 2, never NaN; an input whose features are all zero is 1 from every other.
 
     Raises:
-        ValueError: features of two widths, NaN or infinite; fewer known examples than neighbours.
+        ValueError: features that are NaN or infinite.
     """
-    if features.ndim != 2 or known.ndim != 2 or features.shape[1] != known.shape[1]:
-        raise ValueError(
-            f"expected features [inputs, D] and [known, D], but got {tuple(features.shape)} and {tuple(known.shape)}"
-        )
     for name, values in (("features", features), ("known features", known)):
         validation.finite(name, values, "drop and count these images")
-    validation.whole("neighbours, of the known examples,", neighbours, 1, len(known))
     apart = torch.cdist(normalize(features.float()), normalize(known.float()))
     return apart.kthvalue(neighbours, dim=1).values

@@ -42,7 +42,7 @@ def robustness(
     images: Tensor | None = None,
     present: Tensor | None = None,
 ) -> Tensor:
-    """Each input's score with a random share of its features removed.
+    """Return each input's score with a random share of its features removed.
 
     With the output `faithlab.outputs.correct` the mean over the inputs is the accuracy under masking (with the labels
     as targets), or the agreement with the whole input's prediction (with the predictions as targets).
@@ -59,12 +59,8 @@ def robustness(
         [B, K] float64, never NaN.
 
     Raises:
-        ValueError: as `faithlab.metrics.fidelity.remaining`; a shape that is not two whole numbers.
+        ValueError: as `faithlab.metrics.fidelity.remaining`.
     """
-    if len(shape) != 2:
-        raise ValueError(f"expected the numbers of inputs and features, (B, F), but got {tuple(shape)}")
-    validation.whole("inputs", shape[0], 0)
-    validation.whole("features", shape[1], 1)
     identities = counter.identities(shape[0], images, torch.device("cpu") if present is None else present.device)
     anything = counter.uniform(seed, identities, torch.zeros(1, dtype=torch.int64), shape[1])[:, 0]  # [B, F]
     return remaining(score, anything, shares, images=identities, present=present).value
@@ -79,7 +75,7 @@ def advise(
     beta: float = 0.1,
     tolerance: float = 0.05,
 ) -> Advice:
-    """The simplest fidelity metric whose masks the model bears.
+    """Return the simplest fidelity metric whose masks the model bears.
 
     A share is borne if the accuracy lost at it and at every smaller share is below the tolerance, with two standard
     errors to spare. Fidelity removes up to the `largest` size, R-Fidelity `alpha` of that, F-Fidelity `beta` of all
@@ -95,20 +91,15 @@ def advise(
 
     Raises:
         ValueError: shares that do not begin with 0 and increase, fewer than two inputs, hits that are NaN or not as
-            many as shares, a fraction outside [0, 1].
+            many as shares.
     """
-    for name, value in (("largest", largest), ("alpha", alpha), ("beta", beta), ("tolerance", tolerance)):
-        validation.share(name, value)
     shares = validation.fractions(shares).to(hits.device)
-    if len(shares) < 2 or shares[0] != 0 or not bool((shares.diff() > 0).all()):
-        raise ValueError(f"expected increasing shares from 0, but got {shares.tolist()}")
-    if hits.ndim != 2 or hits.shape[1] != len(shares):
+    if hits.ndim != 2 or hits.shape[1] != len(shares) or len(hits) < 2 or shares[0] != 0 or (shares.diff() <= 0).any():
         raise ValueError(
-            f"expected a hit of each input at each of the {len(shares)} shares, but got {tuple(hits.shape)}"
+            f"expected hits of two inputs or more at increasing shares from 0, but got {tuple(hits.shape)} at "
+            f"{shares.tolist()}"
         )
     validation.finite("hits", hits, "drop and count these images")
-    if len(hits) < 2:
-        raise ValueError(f"expected at least two inputs to tell a loss from chance, but got {len(hits)}")
     lost = hits[:, :1].double() - hits.double()  # [B, K]
     most = lost.mean(0) + 2 * lost.std(0) / len(lost) ** 0.5
     borne = (most <= tolerance).cumprod(0).bool()

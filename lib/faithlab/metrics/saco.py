@@ -22,7 +22,7 @@ from faithlab.metrics.answers import ask
 
 
 class Groups(NamedTuple):
-    """What SaCo compares, group by group, the most salient group first.
+    """The groups that SaCo compares, the most salient group first.
 
     Attributes:
         salience: [B, K] float64, s_i.
@@ -34,7 +34,7 @@ class Groups(NamedTuple):
 
 
 def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: Tensor | None = None) -> Groups:
-    """The salience of each group (eq. 1) and the loss without it (eq. 2).
+    """Return the salience of each group (eq. 1) and the loss without it (eq. 2).
 
     Where K does not divide F the groups' sizes differ by one, and so would sums of equal scores. The salience is then
     the group's mean score times F / K, which is the sum where all groups are equally large.
@@ -50,8 +50,10 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
         groups has; nothing else is.
 
     Raises:
-        ValueError: as `faithlab.masks.order`; K not between 1 and F, a score that is NaN or infinite.
+        ValueError: an attribution that is no dense tensor of finite numbers, more groups than features, a score that is
+            NaN or infinite.
     """
+    validation.attribution(attribution)
     order = masks.order(attribution, present)
     member = masks.group(order, groups, present)  # [B, F]
     here = member >= 0  # [B, F]
@@ -67,7 +69,7 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
 
 
 def bets(groups: Groups, *, ratio: bool = False) -> Tensor:
-    """The stake of every pair of groups i < j, [B, K (K - 1) / 2] float64: with a minus where the bet is lost.
+    """Return the stake of every pair of groups i < j, [B, K (K - 1) / 2] float64: with a minus where the bet is lost.
 
     The pairs are (1, 2), (1, 3), to (K - 1, K); arguments as in `coefficient`, which is their sum over that of their
     magnitudes. A lost bet without a stake is -0.
@@ -79,10 +81,10 @@ def bets(groups: Groups, *, ratio: bool = False) -> Tensor:
 
 
 def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
-    """The faithfulness coefficient of groups (Algorithm 1), [B] float64 in [-1, 1].
+    """Return the faithfulness coefficient of groups (Algorithm 1), [B] float64 in [-1, 1].
 
     Two losses that are equal up to the score's rounding may fall either way and turn the whole weight of their pair. So
-    ask in float32, and expect other digits where that happens: in another batch or on another processor.
+    evaluate in float32, and expect other digits where that happens: in another batch or on another processor.
 
     Args:
         groups: as `influences` gives them.
@@ -91,17 +93,7 @@ def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
     Returns:
         NaN where it is not defined: all groups equally salient, a group without a feature, or a ratio that is not
         finite. Nothing else is NaN.
-
-    Raises:
-        ValueError: saliences and drops of two shapes, or a drop that is NaN or infinite.
     """
-    salience, drop = groups
-    if salience.ndim != 2 or salience.shape != drop.shape:
-        raise ValueError(
-            f"expected a salience and a drop of each group, [images, groups], but got {tuple(salience.shape)} and "
-            f"{tuple(drop.shape)}"
-        )
-    validation.finite("drop", drop, "make the groups with faithlab.metrics.saco.influences")
     signed = bets(groups, ratio=ratio)
     # A sum of zeros over a sum of zeros is NaN, as is anything with an infinite ratio.
     return signed.sum(1) / signed.abs().sum(1)
@@ -110,16 +102,14 @@ def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
 def saco(
     score: Score, attribution: Tensor, groups: int = 10, *, ratio: bool = False, present: Tensor | None = None
 ) -> Tensor:
-    """SaCo of each input: `coefficient` of `influences`, with their arguments and errors.
+    """Return SaCo of each input: `coefficient` of `influences`, with their arguments and errors.
 
     Returns:
         [B] float64 in [-1, 1]; NaN where it is not defined, which is for the caller to count: all groups equally
         salient, fewer features than groups, or a ratio that is not finite.
 
-    Raises:
-        ValueError: fewer than two groups, which make no pair, and as `influences`.
+    >>> saco(lambda keep: keep.float().mean(-1), torch.tensor([[3.0, 1.0, 2.0, 0.0]]), groups=2)
+    tensor([1.], dtype=torch.float64)
     """
-    validation.attribution(attribution)
-    about = "groups, compared in pairs and each of a feature or more,"
-    groups = validation.whole(about, groups, 2, attribution.shape[-1])
+    groups = validation.whole("groups", groups, 2)
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)

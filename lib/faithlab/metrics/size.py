@@ -67,7 +67,7 @@ SIZES = tuple(round(0.03 * k, 2) for k in range(1, 21))
 
 @dataclass(frozen=True, eq=False)
 class Size:
-    """What was read off FFid+ curves.
+    """The explanation size read off FFid+ curves.
 
     Attributes:
         fraction: the explanation size, of the features; NaN where it is refused.
@@ -116,7 +116,7 @@ def law(
     weights: Sequence[float],
     noise: float = 0.0,
 ) -> Tensor:
-    """FFid+ in closed form where the response is linear: the share of all relevance that is removed, m * G(s) / s.
+    """Return FFid+ in closed form where the response is linear: the share of all relevance that is removed, m * G(s) / s.
 
     The interactive figure of the book draws the same. Sizes are shares and are not rounded to whole features; what is
     beyond the tiers has no relevance.
@@ -130,30 +130,21 @@ def law(
 
     Returns:
         [K] float64.
-
-    Raises:
-        ValueError: shares outside [0, 1], tiers that are more than everything, as many weights as tiers are not there,
-            a negative weight or none above 0.
     """
-    s, share = validation.fractions(fractions).double(), validation.share
-    ends = torch.tensor([0.0, *(share("the size of a tier", t) for t in tiers)], dtype=torch.float64).cumsum(0)
-    if len(tiers) != len(weights) or float(ends[-1]) > 1 + 1e-9 or min(weights) < 0 or max(weights) <= 0:
-        raise ValueError(
-            f"expected tiers of at most all features with one weight each, not negative and one above 0, but got tiers "
-            f"{list(tiers)} with weights {list(weights)}"
-        )
+    s = validation.fractions(fractions)
+    ends = torch.tensor([0.0, *tiers], dtype=torch.float64).cumsum(0)
     inside = (s[:, None].minimum(ends[1:]) - ends[:-1]).clamp(min=0)  # [K, T] of each tier, what is among the top s
     weight = torch.tensor(weights, dtype=torch.float64)
     total = (ends.diff() * weight).sum()
-    gain = (1 - share("noise", noise)) * (inside @ weight) / total + noise * s
-    removed = share("alpha", setting.alpha) * s
+    gain = (1 - noise) * (inside @ weight) / total + noise * s
+    removed = setting.alpha * s
     if setting.cap is not None:
-        removed = removed.clamp(max=share("cap", setting.cap))
+        removed = removed.clamp(max=setting.cap)
     return torch.where(s > 0, removed * gain / s.clamp(min=1e-12), 0.0)
 
 
 def holds(low: ArrayLike, high: ArrayLike, truth: ArrayLike) -> np.ndarray:
-    """Whether an interval that was read holds a known size; none does where no size was named (NaN).
+    """Return whether an interval that was read holds a known size; none does where no size was named (NaN).
 
     The ends lie on the grid of the sizes that are tried, and the truth need not: it is held to half a step.
 
@@ -179,7 +170,7 @@ def explanation_size(
     seed: int = 0,
     images: Tensor | None = None,
 ) -> Size:
-    """How large the explanation of one image, or of many, is: FFid+ is asked, and the size read or refused.
+    """Return how large the explanation of one image, or of many, is: evaluate FFid+, and read the size or refuse it.
 
     Args:
         score: of an output between 0 and 1, `faithlab.outputs.correct` as in the paper or `probability`, on the network
@@ -198,9 +189,8 @@ def explanation_size(
     Raises:
         ValueError: as `faithlab.metrics.fidelity.fidelity` and `read`.
     """
-    validation.attribution(attribution)
     one, features = len(attribution) == 1, attribution.shape[1]
-    draws = validation.whole("draws", (200 if one else 2) if draws is None else draws, 1)
+    draws = draws or (200 if one else 2)
     ask, asked, repeats = score, attribution, draws
     if one:  # its draws are the rows: copies of the image with random numbers of their own
         asked, images, repeats = attribution.expand(draws, -1), torch.arange(draws), 1
@@ -218,7 +208,7 @@ def explanation_size(
 
 
 def sweep(settings: Sequence[Setting], sizes: Sequence[float] | Tensor, *, draws: int, seed: int) -> dict[str, Metric]:
-    """FFid+ with each setting, by its name, as `faithlab.metrics.evaluate` takes metrics.
+    """Return FFid+ with each setting, by its name, as `faithlab.metrics.evaluate` takes metrics.
 
     Sizes and settings have random subsets of their own, so that they err independently, as `read` expects it.
 
@@ -233,7 +223,7 @@ def sweep(settings: Sequence[Setting], sizes: Sequence[float] | Tensor, *, draws
 
 
 def curves(scores: Scores, settings: Sequence[Setting], **labels: Label) -> Tensor:
-    """The scores of `sweep` as `read` takes them, [images, J, K] float64; of several networks, one after another.
+    """Return the scores of `sweep` as `read` takes them, [images, J, K] float64; of several networks, one after another.
 
     Args:
         scores: the long table.
@@ -245,7 +235,7 @@ def curves(scores: Scores, settings: Sequence[Setting], **labels: Label) -> Tens
 
 
 def stretch(name: str, size: float, settings: Sequence[Setting], sizes: Tensor) -> stats.Statistic:
-    """The statistic: by how much FFid+ changes over a stretch of its curve, from the first of its sizes to the last.
+    """Return the statistic: how much FFid+ changes over a stretch of its curve, from its first size to its last.
 
     For an explanation of known size the law names three (theorem 1 and appendix D.8): up to the smaller one of that
     size and the knee cap / alpha the curve rises, from the larger one on it falls, and between them it stays. It is the
@@ -258,10 +248,8 @@ def stretch(name: str, size: float, settings: Sequence[Setting], sizes: Tensor) 
         sizes: [K] fractions of the features.
 
     Raises:
-        ValueError: another name; no setting has such a stretch.
+        ValueError: no setting has such a stretch.
     """
-    if name not in ("rise", "flat", "fall"):
-        raise ValueError(f"expected the stretch rise, flat or fall, but got {name!r}")
     ends = []
     for setting in settings:
         low, high = sorted((size, setting.cap / setting.alpha))
@@ -288,7 +276,7 @@ def read(
     resamples: int = 200,
     seed: int = 0,
 ) -> Size:
-    """The size of the top block that all FFid+ curves agree on, with an interval over the rows, or why there is none.
+    """Return the size of the top block that all FFid+ curves agree on, with an interval over the rows, or a refusal.
 
     Gain curves of three families are fitted by least squares, each with an h of nine linear pieces: knees (sharp, with
     a ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by
@@ -303,11 +291,10 @@ def read(
         seed: of the resamples.
 
     Raises:
-        ValueError: shapes that do not fit, no image, NaN or infinity in the curves or losses beyond 1, fewer than three
-            sizes or sizes that do not increase, fractions, alpha or cap outside [0, 1].
+        ValueError: shapes that do not fit, no image, NaN in the curves or losses beyond 1, fewer than three sizes, sizes
+            that do not increase, or one cap for all settings.
     """
     curves, counts, removals = _checked(curves, fractions, settings, features)
-    validation.whole("resamples", resamples, 20)
     n, shape = len(curves), removals.shape
     flat = curves.flatten(1).numpy()
     mean, error = flat.mean(0), flat.std(0, ddof=min(1, n - 1)) / n**0.5
@@ -402,7 +389,7 @@ def readings(
     settings: Sequence[Setting],
     features: int,
 ) -> Tensor:
-    """The size at which the best knee stands, for many weightings of the images: what a claim's bootstrap asks.
+    """Return the size at which the best knee stands, for many weightings of the images, as a bootstrap needs it.
 
     Arguments as in `read`, which says whether there is a knee at all; this says where it would be.
 
@@ -442,7 +429,7 @@ def readings(
 
 
 def knee(settings: Sequence[Setting], sizes: Tensor | Sequence[float], features: int) -> stats.Statistic:
-    """The statistic: the size at which the best knee of the curves of all settings stands, see `readings`.
+    """Return the statistic: the size at which the best knee of the curves of all settings stands, see `readings`.
 
     Args:
         settings: of the curves, as `sweep` asks them.
@@ -603,26 +590,17 @@ def _checked(
     curves: Tensor, fractions: Tensor | Sequence[float], settings: Sequence[Setting], features: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The curves [B, J, K] in float64, counts [K] and removals [J, K]."""
-    fractions = validation.fractions(fractions)
-    if not bool((fractions.diff() > 0).all()):
-        raise ValueError(f"expected increasing sizes, but got {fractions.tolist()}")
-    validation.whole("features", features, 1)
-    if curves.ndim != 3 or curves.shape[1:] != (len(settings), len(fractions)) or len(fractions) < 3:
+    fractions = validation.fractions(fractions, "sizes")
+    shape, caps = (len(settings), len(fractions)), {setting.cap for setting in settings}
+    if curves.ndim != 3 or curves.shape[1:] != shape or min(len(curves), len(caps) - 1, len(fractions) - 2) < 1:
         raise ValueError(
-            f"expected curves [images, {len(settings)} settings, {len(fractions)} sizes] with at least three sizes, "
-            f"but got {tuple(curves.shape)}"
+            f"expected curves [images, {shape[0]} settings, {shape[1]} sizes] of three sizes and two caps or more, but "
+            f"got {tuple(curves.shape)} and caps {caps}; with one cap the size cannot be told from how the model responds"
         )
-    if len({setting.cap for setting in settings}) < 2:
+    if not bool((fractions.diff() > 0).all() and (curves.abs() <= 1 + 1e-6).all()):
         raise ValueError(
-            f"expected settings with two caps or more, but got {list(settings)}; with one cap the size cannot be "
-            "told from how the model responds"
-        )
-    validation.whole("images", len(curves), 1)
-    validation.finite("curves", curves, "drop these images and count them")
-    if bool((curves.abs() > 1 + 1e-6).any()):
-        raise ValueError(
-            f"expected losses of an output between 0 and 1, but the largest is {float(curves.abs().max()):.3g}; read "
-            "off a hit or a probability"
+            "expected increasing sizes, and losses of a hit or a probability, between -1 and 1 without NaN, but got "
+            f"{fractions.tolist()} and losses up to {float(curves.abs().max()):.3g}"
         )
     counts = masks.counts(fractions, features)
     removals = torch.stack([masks.removals(counts, features, *setting) for setting in settings])

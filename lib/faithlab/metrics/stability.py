@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from faithlab import rng as counter
-from faithlab import validation
 from faithlab.metrics.distance import Distance
 
 
@@ -24,7 +23,7 @@ def neighbours(
     seed: int = 0,
     images: Tensor | None = None,
 ) -> Tensor:
-    """Points drawn uniformly from the ball around each input.
+    """Return points drawn uniformly from the ball around each input.
 
     Args:
         x: [B, *S], of floating-point numbers.
@@ -39,32 +38,24 @@ def neighbours(
         [B, N, *S].
 
     Raises:
-        ValueError: an unknown norm, a negative radius, fewer than one point, inputs that are no finite floating-point
-            numbers (a step would be rounded away from whole ones), wrong identities.
+        KeyError: an unknown norm.
+        ValueError: inputs that are no finite floating-point numbers: a step would be rounded away from whole ones.
     """
-    if norm not in ("l1", "max"):
-        raise ValueError(f'expected norm "l1" or "max", but got {norm!r}')
-    validation.number("radius", radius, "of at least 0", lambda v: v >= 0)
-    validation.whole("count", count, 1)
-    if not isinstance(x, Tensor) or x.ndim < 2 or not x.is_floating_point():
-        came = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
-        raise ValueError(f"expected inputs of floating-point numbers, [images, ...], but got {came}")
-    validation.finite("input", x, "drop or repair these images")
+    if not x.is_floating_point() or not bool(x.isfinite().all()):
+        raise ValueError(f"expected inputs of finite floating-point numbers, in which a step counts, but got {x.dtype}")
     identities = counter.identities(len(x), images, x.device)
     E = x.shape[1:].numel()
     signed = 2 * counter.uniform(seed, identities, torch.arange(count), E + 1) - 1  # [B, N, E + 1] in (-1, 1)
-    if norm == "max":
-        step = signed[..., :E]
-    else:
-        # Of E + 1 exponentials with mean 1 the first E, divided by the sum of all, are uniform in the simplex
-        # sum <= 1; the sign of each is that of the number it was made from.
-        exponential = -torch.log(signed.abs())
-        step = signed[..., :E].sign() * exponential[..., :E] / exponential.sum(-1, keepdim=True)
+    # Of E + 1 exponentials with mean 1 the first E, divided by the sum of all, are uniform in the simplex sum <= 1; the
+    # sign of each is that of the number it was made from.
+    exponential = -torch.log(signed.abs())
+    steps = {"max": signed, "l1": signed.sign() * exponential / exponential.sum(-1, keepdim=True)}
+    step = steps[norm][..., :E]
     return x[:, None] + radius * step.to(x.dtype).view(len(x), count, *x.shape[1:])
 
 
 def average_stability(explanations: Tensor, around: Tensor, distance: Distance) -> Tensor:
-    """Mean distance between the explanation of an input and those of its neighbours; lower is more stable.
+    """Return the mean distance between the explanation of an input and those of its neighbours; lower is more stable.
 
     Args:
         explanations: [B, H, W].
@@ -75,15 +66,6 @@ def average_stability(explanations: Tensor, around: Tensor, distance: Distance) 
         [B] float64; NaN where one of the distances is not defined, and nowhere else.
 
     Raises:
-        ValueError: shapes that do not fit, no neighbour, or as the distance.
+        ValueError: as the distance.
     """
-    if (
-        around.ndim != explanations.ndim + 1
-        or not around.shape[1:2].numel()
-        or (around.shape[:1] + around.shape[2:] != explanations.shape)
-    ):
-        raise ValueError(
-            "expected explanations [B, H, W] and those of their neighbours [B, N, H, W], but got "
-            f"{tuple(explanations.shape)} and {tuple(around.shape)}"
-        )
     return distance(around, explanations[:, None]).mean(-1)

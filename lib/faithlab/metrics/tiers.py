@@ -13,7 +13,7 @@ import torch
 from scipy.stats import multivariate_hypergeom
 from torch import Tensor
 
-from faithlab import masks, validation
+from faithlab import masks
 from faithlab.engine import Score
 
 Response = Callable[[Tensor], Tensor]
@@ -21,16 +21,7 @@ Response = Callable[[Tensor], Tensor]
 
 
 def scorer(tier: Tensor, response: Response) -> Score:
-    """The tier classifier as a score: `tier` [B, F] int64 holds each feature's tier, 0 = most influential.
-
-    Raises:
-        ValueError: tiers that are not int64 [B, F], or negative.
-    """
-    if tier.dtype != torch.int64 or tier.ndim != 2 or bool((tier < 0).any()):
-        raise ValueError(
-            f"expected the tier of each feature, 0 or more, int64 [images, features], but got {tier.dtype} "
-            f"{tuple(tier.shape)}"
-        )
+    """Return the tier classifier as a score: `tier` [B, F] int64 holds each feature's tier, 0 = most influential."""
     members = torch.nn.functional.one_hot(tier).double()  # [B, F, T]
 
     def score(keep: Tensor) -> Tensor:
@@ -47,7 +38,7 @@ def expected_fidelity(
     alpha: float = 1.0,
     cap: float | None = None,
 ) -> Tensor:
-    """FFid+ of the tier classifier for a perfect ranking, exactly (F-Fidelity, appendix B, eq. 7).
+    """Return FFid+ of the tier classifier for a perfect ranking, exactly (F-Fidelity, appendix B, eq. 7).
 
     Args:
         sizes: number of features in each tier, most influential first.
@@ -60,9 +51,9 @@ def expected_fidelity(
         [K] float64.
 
     Raises:
-        ValueError: a tier without a feature; fractions, alpha or cap outside [0, 1].
+        ValueError: fractions, alpha or cap outside [0, 1].
     """
-    features = sum(validation.whole("the size of a tier", size, 1) for size in sizes)
+    features = sum(sizes)
     counts = masks.counts(fractions, features)
     full = torch.tensor(sizes, dtype=torch.float64)
     losses = []

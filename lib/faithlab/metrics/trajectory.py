@@ -30,7 +30,7 @@ class Curves(NamedTuple):
 
 
 def trajectory(attribution: Tensor, present: Tensor | None = None, direction: masks.Direction = "MoRF") -> Tensor:
-    """The order that an attribution stands for: [B, F] -> [B, F] int64, most relevant first.
+    """Return the order that an attribution stands for: [B, F] -> [B, F] int64, most relevant first.
 
     Of equal scores the smaller index is the less relevant one (TRACE, footnote 1), so that one order serves MoRF and,
     read from its end, LeRF.
@@ -44,53 +44,48 @@ def trajectory(attribution: Tensor, present: Tensor | None = None, direction: ma
         ValueError: as `faithlab.masks.order`.
     """
     validation.attribution(attribution)
-    there = validation.present(present, attribution)
-    there = None if there is None else there.flip(-1)
+    there = None if present is None else present.flip(-1)
     return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1), there, direction)
 
 
 def curves(score: Score, order: Tensor) -> Curves:
-    """The scores when the first, and when the last, k features of an order are removed, k = 0..F.
+    """Return the scores when the first, and when the last, k features of an order are removed, k = 0..F.
 
     Args:
         score: see `faithlab.engine.scorer`.
         order: [B, F], most relevant first.
 
-    Returns:
-        The curves, never NaN.
-
     Raises:
         ValueError: an order that is no permutation of each input's features, a score that is NaN or infinite.
     """
     masks.check_order(order)
-    return Curves(_removing(score, order), _removing(score, order.flip(-1)))
+    return Curves(_along(score, order), _along(score, order.flip(-1)))
 
 
-def _removing(score: Score, order: Tensor, present: Tensor | None = None) -> Tensor:
-    """The scores when the first k features of an order are removed: [B, F + 1] float64, k = 0..F.
+def _along(score: Score, order: Tensor, present: Tensor | None = None, *, inserting: bool = False) -> Tensor:
+    """The scores when the first k features of an order are removed, or they alone are there: [B, F + 1], k = 0..F.
 
-    Features that an input has not are never removed: the scores of larger k are that of all that it has.
+    Features that an input has not come last and are never removed: the scores of larger k are that of all that it has.
     """
-    curve = torch.empty(len(order), order.shape[-1] + 1, dtype=torch.float64, device=order.device)
-    part = max(1, masks.BUDGET // max(1, order.numel()))
-    for k in torch.arange(curve.shape[1], device=order.device).split(part):
-        count = k if present is None else k.minimum(present.to(k.device).sum(1, keepdim=True))
-        curve[:, k] = ask(score, masks.remove_top(order, count))
-    return curve
+    place = masks.place(order)[:, None]
+    absent = False if present is None else ~present.to(order.device)[:, None]
+    k = torch.arange(order.shape[-1] + 1, device=order.device)[:, None]
+    parts = k.split(max(1, masks.BUDGET // max(1, order.numel())))
+    return torch.cat([ask(score, (place < part if inserting else place >= part) | absent) for part in parts], 1)
 
 
 def morf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
-    """MoRF of an attribution, [B] float64: the lower, the better. Arguments as in `lerf_minus_morf`."""
-    return _sum(_removing(score, trajectory(attribution, present), present), present)
+    """Return MoRF of an attribution, [B] float64: the lower, the better. Arguments as in `lerf_minus_morf`."""
+    return _sum(_along(score, trajectory(attribution, present), present), present)
 
 
 def lerf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
-    """LeRF of an attribution, [B] float64: the higher, the better. Arguments as in `lerf_minus_morf`."""
-    return _sum(_removing(score, trajectory(attribution, present, "LeRF"), present), present)
+    """Return LeRF of an attribution, [B] float64: the higher, the better. Arguments as in `lerf_minus_morf`."""
+    return _sum(_along(score, trajectory(attribution, present, "LeRF"), present), present)
 
 
 def lerf_minus_morf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
-    """LeRF - MoRF, the criterion that the paper recommends: the higher, the better; 0 is chance.
+    """Return LeRF - MoRF, the criterion that the paper recommends: the higher, the better; 0 is chance.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -101,34 +96,26 @@ def lerf_minus_morf(score: Score, attribution: Tensor, *, present: Tensor | None
         [B] float64, a sum of F + 1 differences of scores, or of n + 1 for an input with n of the features; never NaN.
 
     Raises:
-        ValueError: as `faithlab.masks.order`; a score that is NaN or infinite.
+        ValueError: an attribution that is no dense tensor of finite numbers, a score that is NaN or infinite.
     """
     ways = (trajectory(attribution, present, direction) for direction in ("MoRF", "LeRF"))
-    both = Curves(*(_removing(score, order, present) for order in ways))
+    both = Curves(*(_along(score, order, present) for order in ways))
     return _sum(both.lerf - both.morf, present)
 
 
 def inserted(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
-    """The area under `insertion`, a sum as LeRF is, [B] float64. Arguments and errors as in `lerf_minus_morf`."""
+    """Return the area under `insertion`, a sum as LeRF is, [B] float64. Arguments as in `lerf_minus_morf`."""
     return _sum(insertion(score, trajectory(attribution, present), present), present)
 
 
 def insertion(score: Score, order: Tensor, present: Tensor | None = None) -> Tensor:
-    """The scores when k features are inserted into an empty input, most relevant first: [B, F + 1] float64, k = 0..F.
+    """Return the scores with k = 0..F features inserted into an empty input, most relevant first: [B, F + 1] float64.
 
     Theorem 3.1: this is the LeRF curve read from its end, and inserting the least relevant first is the MoRF curve read
     from its end, so that the areas are equal. Arguments and errors as in `curves`; features that an input has not, by
     `present`, come last in its order, and are there from the start.
     """
-    masks.check_order(order)
-    features = order.shape[-1]
-    keep = torch.zeros(len(order), features + 1, features, dtype=torch.bool, device=order.device)
-    if present is not None:
-        keep[:, 0] = ~present.to(keep.device)
-    for k in range(features):
-        keep[:, k + 1] = keep[:, k]
-        keep[torch.arange(len(order)), k + 1, order[:, k]] = True
-    return ask(score, keep)
+    return _along(score, order, present, inserting=True)
 
 
 def _sum(curve: Tensor, present: Tensor | None) -> Tensor:
@@ -140,7 +127,7 @@ def _sum(curve: Tensor, present: Tensor | None) -> Tensor:
 
 
 def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
-    """An attribution's LeRF - MoRF as a fraction of what a search reaches for the same input, [B] float64.
+    """Return an attribution's LeRF - MoRF as a fraction of what a search reaches for the same input, [B] float64.
 
     1 is as good as the best order that was found, 0 as good as chance, below 0 worse than chance.
 
@@ -150,17 +137,7 @@ def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
 
     Returns:
         [B]; NaN where the search found no order better than chance (a model that ignores the input), so that there is
-        nothing to attain. Nothing else is NaN.
-
-    Raises:
-        ValueError: two shapes, or a value that is NaN or infinite.
+        nothing to attain.
     """
-    if measured.shape != reached.shape:
-        raise ValueError(
-            f"expected what was measured and what was reached of the same images, but got {tuple(measured.shape)} and "
-            f"{tuple(reached.shape)}"
-        )
     measured, reached = measured.double(), reached.double().to(measured.device)
-    for name, values in (("measured value", measured), ("value that the search reached", reached)):
-        validation.finite(name, values, "drop and count these images")
     return torch.where(reached > 0, measured / reached, torch.nan)
