@@ -116,7 +116,7 @@ def law(
     weights: Sequence[float],
     noise: float = 0.0,
 ) -> Tensor:
-    """Return FFid+ in closed form where the response is linear: the share of all relevance that is removed, m * G(s) / s.
+    """Return FFid+ in closed form where the response is linear: the removed share of all relevance, m * G(s) / s.
 
     The interactive figure of the book draws the same. Sizes are shares and are not rounded to whole features; what is
     beyond the tiers has no relevance.
@@ -223,7 +223,7 @@ def sweep(settings: Sequence[Setting], sizes: Sequence[float] | Tensor, *, draws
 
 
 def curves(scores: Scores, settings: Sequence[Setting], **labels: Label) -> Tensor:
-    """Return the scores of `sweep` as `read` takes them, [images, J, K] float64; of several networks, one after another.
+    """Return the scores of `sweep` as `read` takes them, [images, J, K] float64, one network after another.
 
     Args:
         scores: the long table.
@@ -291,8 +291,8 @@ def read(
         seed: of the resamples.
 
     Raises:
-        ValueError: shapes that do not fit, no image, NaN in the curves or losses beyond 1, fewer than three sizes, sizes
-            that do not increase, or one cap for all settings.
+        ValueError: shapes that do not fit, no image, NaN in the curves or losses beyond 1, fewer than three sizes,
+            sizes that do not increase, or one cap for all settings.
     """
     curves, counts, removals = _checked(curves, fractions, settings, features)
     n, shape = len(curves), removals.shape
@@ -594,8 +594,8 @@ def _checked(
     shape, caps = (len(settings), len(fractions)), {setting.cap for setting in settings}
     if curves.ndim != 3 or curves.shape[1:] != shape or min(len(curves), len(caps) - 1, len(fractions) - 2) < 1:
         raise ValueError(
-            f"expected curves [images, {shape[0]} settings, {shape[1]} sizes] of three sizes and two caps or more, but "
-            f"got {tuple(curves.shape)} and caps {caps}; with one cap the size cannot be told from how the model responds"
+            f"expected curves [images, {shape[0]} settings, {shape[1]} sizes] with three sizes and two caps or more, "
+            f"which tell a size from how the model responds, but got {tuple(curves.shape)} and caps {caps}"
         )
     if not bool((fractions.diff() > 0).all() and (curves.abs() <= 1 + 1e-6).all()):
         raise ValueError(

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import rng, validation
+from faithlab import rng
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, State, Trajectory, run, several
 from faithlab.search.orders import NEIGHBOURS
@@ -51,15 +51,11 @@ def anneal(
         progress: show a progress bar.
 
     Raises:
-        ValueError: no steps, an order that is no permutation, an unknown objective or neighbour, a score that is NaN or
-            outside its range.
+        KeyError: an unknown objective or neighbour.
+        ValueError: an order that is no permutation, a score that is NaN or outside its range.
     """
-    if neighbour not in NEIGHBOURS:
-        raise ValueError(f"expected a neighbour among {', '.join(NEIGHBOURS)}, but got {neighbour!r}")
-    validation.number("temperature", temperature, "above 0", lambda v: v > 0)
-    validation.number("cooling", cooling, "above 0 and up to 1", lambda v: 0 < v <= 1)
     problem = Problem(score, objective, len(order), score_range)
-    identity, owner, start = several(order, restarts, seed, images, steps)
+    identity, owner, start = several(order, restarts, seed, images)
     # A chain makes the same proposals however many others there are.
     streams, features = torch.arange(restarts, device=order.device) << 32, order.shape[1]
     moves = rng.by_step(seed, identity, streams, 4, lambda u: (u[..., 3], *NEIGHBOURS[neighbour](u, features)))

@@ -1,4 +1,4 @@
-"""What every search shares: an order as a chain of subsets, the answers along it, steps that can be taken up again."""
+"""An order as a chain of subsets, the scores along it, and steps that can be taken up again: shared by all searches."""
 
 import hashlib
 import logging
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from faithlab import masks, rng, validation
+from faithlab import masks, rng
 from faithlab.engine import Score
 from faithlab.search.orders import random_orders
 
@@ -58,7 +58,7 @@ class Problem:
     """An objective on a score, for chains that belong to images."""
 
     def __init__(self, score: Score, objective: str, count: int, score_range: tuple[float, float] | None = None):
-        weights = weights_of(objective)
+        weights = OBJECTIVES[objective]
         self.score, self.objective = score, objective
         # Side 0 keeps all but the prefix, side 1 only the prefix.
         self.sides = [side for side, weight in enumerate(weights) if weight]
@@ -66,21 +66,19 @@ class Problem:
         # What is reported is the metric itself: MoRF, though it is -MoRF that is maximised.
         self.sign = -1.0 if objective == "Mo" else 1.0
         self.asked = torch.zeros(count, dtype=torch.int64)
-        if score_range is not None and not (len(score_range) == 2 and score_range[0] < score_range[1]):
-            raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
         # A little wider, for the score may be rounded, and so are sums over prefixes.
         self.range = score_range and (score_range[0] - ROUNDING, score_range[1] + ROUNDING)
 
     def chains(self, order: Tensor) -> int:
-        """How many chains of orders, [N, F], belong to each image."""
+        """The number of chains of orders, [N, F], that belong to each image."""
         return max(1, len(order) // max(1, len(self.asked)))
 
     def gain(self, table: Tensor) -> Tensor:
-        """What is maximised: [..., S, F + 1] -> [...]."""
+        """The number that is maximised: [..., S, F + 1] -> [...]."""
         return (table.sum(-1) * self.weights.to(table.device)).sum(-1)
 
     def ask(self, keep: Tensor, positions: Tensor) -> Tensor:
-        """Answers to pairs, [R, F] and [R] -> [R] float64.
+        """Return the scores of pairs, [R, F] and [R] -> [R] float64.
 
         Raises:
             ValueError: another number of answers, one that is NaN or infinite, or outside the range of the score.
@@ -88,27 +86,14 @@ class Problem:
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
         answers = self.score(keep, positions)
-        if answers.shape != (len(keep),):
+        low, high = self.range or (-torch.inf, torch.inf)
+        if answers.shape != (len(keep),) or not bool((answers.isfinite() & (answers >= low) & (answers <= high)).all()):
             raise ValueError(
-                f"expected one answer for each pair of a mask and an image, [{len(keep)}], but the score gave "
-                f"{tuple(answers.shape)}; make the score with faithlab.engine.scorer"
+                f"expected {len(keep)} finite scores from {low:.3g} to {high:.3g}, but got {tuple(answers.shape)} from "
+                f"{answers.min():.3g} to {answers.max():.3g}; leave out images whose score is NaN, and a logit's range"
             )
-        if not bool(answers.isfinite().all()):
-            raise ValueError(
-                f"the score of {int((~answers.isfinite()).sum())} of {len(answers)} masked inputs is NaN or infinite, "
-                "so that no order can be preferred; check the model, or leave out these images and count them"
-            )
-        self.check_range(answers)
         self.asked += torch.bincount(positions.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
-
-    def check_range(self, answers: Tensor) -> None:
-        """Raise a ValueError if an answer is outside the range of the score."""
-        if self.range is not None and bool(((answers < self.range[0]) | (answers > self.range[1])).any()):
-            raise ValueError(
-                f"expected scores in the range {self.range[0]:.3g} to {self.range[1]:.3g}, but got "
-                f"{answers.min().item():.3g} to {answers.max().item():.3g}; for logits leave the range out"
-            )
 
     def follow(
         self, positions: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor, least: Tensor | None = None
@@ -176,17 +161,12 @@ def _with_most_room(room: Tensor) -> Tensor:
     return torch.zeros_like(most).scatter_(1, ordered.indices, most).view(room.shape)
 
 
-def several(order: Tensor, chains: int, seed: int, images: Tensor | None, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+def several(order: Tensor, chains: int, seed: int, images: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Identities of the images [B], the place of each chain's image [B * chains], and where the chains start."""
     masks.check_order(order)
-    features = order.shape[-1]
-    if features < 2:
-        raise ValueError("expected at least two features, since one feature has only one order")
-    validation.whole("chains per image", chains, 1)
-    validation.whole("steps", steps, 1)
     identity = rng.identities(len(order), images, order.device)
     owner = torch.arange(len(order), device=order.device).repeat_interleave(chains)
-    others = random_orders(identity, features, seed=seed, count=chains - 1)
+    others = random_orders(identity, order.shape[-1], seed=seed, count=chains - 1)
     return identity, owner, torch.cat([order[:, None], others], 1).flatten(0, 1)
 
 
@@ -218,7 +198,7 @@ def run(
         progress: show a progress bar.
 
     Raises:
-        ValueError: to be resumed is a search of other chains; the file holds another search, or one of another score.
+        ValueError: the file holds another search, or one of another score.
     """
     file = resume if isinstance(resume, Path) else None
     decided = (name, problem.objective, *about, tuple(start.shape))
@@ -229,11 +209,6 @@ def run(
         state = problem.after(begin() if begin else {"order": start, "table": problem.start(owner, start)})
         history = [state["best"]]
     else:
-        if found.state is None or found.state["order"].shape != start.shape:
-            raise ValueError(
-                f"expected to resume a search of {len(start)} chains of {start.shape[1]} features, as this one"
-            )
-        problem.check_range(found.state["table"])
         state, history = found.state, list((problem.sign * found.history).unbind(1))
         problem.asked += found.asked
     done = first = len(history) - 1
@@ -282,10 +257,3 @@ def _write(file: Path, digest: str, found: Trajectory) -> None:
     part = file.with_name(file.name + ".part")
     torch.save({"about": digest, **vars(found)}, part)
     os.replace(part, file)
-
-
-def weights_of(objective: str) -> tuple[float, float]:
-    """Those of `OBJECTIVES`; a ValueError if it is none of them."""
-    if objective not in OBJECTIVES:
-        raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")
-    return OBJECTIVES[objective]

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import masks, validation
+from faithlab import masks
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, State, Trajectory, run
 from faithlab.search.insertion import insert
@@ -44,16 +44,15 @@ def greedy(
         resume: a file in which the search is kept as it goes, and from which a killed one goes on.
 
     Raises:
-        ValueError: an unknown objective or end, a score that is NaN or infinite, a file that holds another search.
+        KeyError: an unknown objective or end.
+        ValueError: a score that is NaN or infinite, a file that holds another search.
     """
-    validation.whole("the number of inputs", count, 0)
-    validation.whole("features", features, 1)
     problem = Problem(score, objective, count)
     ends = ENDS[objective] if ends is None else tuple(ends)
-    if not ends or not {*ends} <= {"top", "bottom"}:
-        raise ValueError(f'expected ends among "top" and "bottom", but got {ends!r}')
     owner = torch.arange(count, device=device).repeat_interleave(len(ends))
-    top = torch.tensor([end == "top" for end in ends], device=device).repeat(count)[:, None]  # [N, 1]
+    top = torch.tensor([{"top": True, "bottom": False}[end] for end in ends], device=device).repeat(count)[
+        :, None
+    ]  # [N, 1]
     sides, weights = torch.tensor(problem.sides, device=device), problem.weights.to(device)[:, None]
     start = torch.arange(features, device=device).repeat(len(owner), 1)
 
@@ -124,7 +123,6 @@ def best(
     Raises:
         ValueError: as `greedy` and `insert`.
     """
-    validation.number("sweeps", sweeps, "above 0", lambda v: v > 0)
     score = score if isinstance(score, Remembered) else Remembered(score)
     first = resume and resume.with_name(resume.name + ".greedy")
     start = greedy(score, count, features, objective=objective, ends=("top", "bottom"), device=device, resume=first)

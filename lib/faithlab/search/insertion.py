@@ -50,11 +50,11 @@ def insert(
         progress: show a progress bar.
 
     Raises:
-        ValueError: no steps, an order that is no permutation, a score that is NaN or infinite, a file that holds
+        ValueError: an order that is no permutation, a score that is NaN or infinite, a file that holds
             another search.
     """
     problem = Problem(score, objective, len(order))
-    identity, owner, start = several(order, 1, seed, images, steps)
+    identity, owner, start = several(order, 1, seed, images)
     features, stream = order.shape[1], torch.zeros(1, dtype=torch.int64, device=order.device)
     turns = rng.permutations(seed, identity, stream - _TURNS, features)[:, 0]  # [B, F]
     drawn = rng.by_step(seed, identity, stream, 3 * _KICK)

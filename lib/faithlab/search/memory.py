@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from faithlab import rng, validation
+from faithlab import rng
 from faithlab.engine import Score
 
 
@@ -23,14 +23,12 @@ class Remembered:
     """
 
     def __init__(self, score: Score, capacity: int = 1 << 22):
-        if validation.whole("capacity", capacity, 1) & (capacity - 1):
-            raise ValueError(f"expected a capacity that is a power of 2, but got {capacity}")
         self.score, self.capacity = score, capacity
         self.asked = self.forwards = 0
         self._keys = self._values = self._words = None
 
     def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Answers to pairs, keep [R, F] bool and images [R] -> [R] float32, or to masks of all images, [B, M, F]."""
+        """Return the scores of pairs, keep [R, F] bool and images [R] -> [R] float32, or to masks of all images, [B, M, F]."""
         if positions is None:
             pairs = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
             return self(keep.flatten(0, 1), pairs).view(keep.shape[:2])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from faithlab import masks, rng, validation
+from faithlab import masks, rng
 
 Neighbour = Callable[[Tensor, int], tuple[Tensor, Tensor, Tensor]]
 """Three uniform numbers [..., 3] and F -> the place that each place's feature comes from [..., F], and the range of
@@ -14,23 +14,17 @@ places low..high [...] outside of which nothing moves."""
 
 def random_orders(images: Tensor, features: int, *, seed: int, count: int = 1) -> Tensor:
     """Uniformly random orders to start from, [B, count, F]; `images` [B] are identities."""
-    validation.whole("count", count, 0)
     # Draws below 0, where no step of a search draws.
     return rng.permutations(seed, images, -1 - torch.arange(count, device=images.device), features)
 
 
 def heat_map(order: Tensor, alpha: float = 2.0) -> Tensor:
-    """An attribution with a given order: ((rank / F) ^ alpha), rank F = most relevant (section 2), [B, F] float32.
+    """Return an attribution with a given order: ((rank / F) ^ alpha), rank F = most relevant (section 2), [B, F] float32.
 
     Args:
         order: [B, F], most relevant first.
-        alpha: how much of it stands out; the paper's figures take 2.
-
-    Raises:
-        ValueError: an order that is no permutation, alpha that is not above 0, which would not keep it.
+        alpha: above 0, how much of it stands out; the paper's figures take 2.
     """
-    masks.check_order(order)
-    validation.number("alpha", alpha, "above 0, which keeps the order,", lambda v: v > 0)
     features = order.shape[-1]
     return ((features - masks.place(order)) / features) ** alpha
 

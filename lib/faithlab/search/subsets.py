@@ -5,35 +5,29 @@ from torch import Tensor
 
 from faithlab import masks, validation
 from faithlab.engine import Score
-from faithlab.search.chains import Problem, Trajectory, weights_of
+from faithlab.search.chains import OBJECTIVES, Problem, Trajectory
 
 
 def answers(score: Score, count: int, features: int, *, device: torch.device | str = "cpu") -> Tensor:
-    """The score of every subset (the paper's complete search), [B, 2^F] float32.
+    """Return the score of every subset (the paper's complete search), [B, 2^F] float32.
 
     Entry s is the score when the features of the set bits of s are kept.
 
     Raises:
         ValueError: more than 20 features, a million subsets per image; a score that is NaN or infinite.
     """
-    validation.whole("the number of inputs", count, 0)
     validation.whole("features, whose subsets can be counted,", features, 1, 20)
     table = torch.empty(count, 1 << features, dtype=torch.float32, device=device)
     bit = torch.arange(features, device=device)
     for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, count * features))):
         keep = (subset[:, None] >> bit) & 1 == 1  # [n, F]
         table[:, subset] = score(keep.expand(count, -1, -1)).to(table)
-    _check_table(table)
+    validation.finite("score", table, "check the model, or leave out these images and count them")
     return table
 
 
 def lookup(table: Tensor) -> Score:
-    """A score that reads the table of `answers` instead of asking a model.
-
-    Raises:
-        ValueError: a table that is not [B, 2^F], NaN or infinite.
-    """
-    _check_table(table)
+    """Return a score that reads the table of `answers` instead of evaluating a model."""
     value = 1 << torch.arange(table.shape[1].bit_length() - 1, device=table.device)  # of each feature's bit
 
     def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
@@ -44,7 +38,7 @@ def lookup(table: Tensor) -> Score:
 
 
 def bound(table: Tensor, objective: str) -> Tensor:
-    """The paper's complete search: the best subset of each size, nested or not (eq. 4).
+    """Return the paper's complete search: the best subset of each size, nested or not (eq. 4).
 
     Args:
         table: [B, 2^F] of `answers`.
@@ -53,9 +47,6 @@ def bound(table: Tensor, objective: str) -> Tensor:
     Returns:
         [B, F + 1] float64 by size of the prefix. Its sum over the sizes bounds the value of every order: from below for
         Mo, from above for Le and Le-Mo.
-
-    Raises:
-        ValueError: an unknown objective, or as `lookup`.
     """
     gains, size = _prefix_gains(table, objective), _sizes(table)
     best = torch.stack([gains[:, size == k].amax(1) for k in range(int(size.max()) + 1)], 1)
@@ -71,7 +62,7 @@ def ceiling(
     objective: str = "Le-Mo",
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """A bound on every order where not all subsets can be asked, [B, F + 1] float64 by size of the prefix, as `bound`.
+    """Return a bound on every order where not all subsets can be evaluated, [B, F + 1] float64 by size of the prefix, as `bound`.
 
     All prefixes of at most one feature, and all that lack at most one, are asked, and the best of each size counts: 2 F
     + 2 questions for each side of the objective. No prefix of another size can gain more than the range of the score
@@ -87,11 +78,9 @@ def ceiling(
         device: of the masks.
 
     Raises:
-        ValueError: no range; a score that is NaN or outside its range.
+        ValueError: a score that is NaN or outside its range.
     """
     problem = Problem(score, objective, count, score_range)
-    if score_range is None:
-        raise ValueError("a bound needs the range of the score, (0, 1) for probabilities; logits have none")
     weights = problem.weights.to(device)
     low, high = (weights * end for end in score_range)
     best = torch.maximum(low, high).sum().expand(count, features + 1).clone()
@@ -113,18 +102,13 @@ def limit(values: Tensor) -> Tensor:
     that values are spread evenly near their end. Those of searches are not: this is an estimate, and no bound. Of a
     small network the suite holds it to cover the optimum of 93 % of the images, by searches that find it and by short
     ones.
-
-    Raises:
-        ValueError: fewer than two searches; a value that is NaN or infinite.
     """
-    validation.whole("independent searches", len(values), 2)
-    validation.finite("value of a search", values.T, "drop and count these images")
     best, second = values.double().topk(2, dim=0).values
     return best + 19 * (best - second)
 
 
 def optimum(table: Tensor, objective: str) -> Trajectory:
-    """The best of all F! orders, exactly.
+    """Return the best of all F! orders, exactly.
 
     An order is a chain of nested prefixes, and what is maximised is a sum over them. So the best chain up to a prefix
     is the best of those up to the prefix without one of its features: 2^F sums instead of F! (dynamic programming).
@@ -132,9 +116,6 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
     Args:
         table: [B, 2^F] of `answers`.
         objective: one of `OBJECTIVES`.
-
-    Raises:
-        ValueError: an unknown objective, or as `lookup`.
     """
     gains, size = _prefix_gains(table, objective), _sizes(table)
     count, features = len(table), int(size.max())
@@ -160,20 +141,9 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
 
 def _prefix_gains(table: Tensor, objective: str) -> Tensor:
     """What a prefix adds to what is maximised, for every subset as prefix: [B, 2^F] float64."""
-    _check_table(table)
-    without, only = weights_of(objective)
+    without, only = OBJECTIVES[objective]
     # The subset that is kept where a prefix is removed is the complement, whose number counts from the other end.
     return without * table.double().flip(1) + only * table.double()
-
-
-def _check_table(table: Tensor) -> None:
-    subsets = table.shape[-1] if isinstance(table, Tensor) and table.ndim == 2 else 0
-    if subsets < 2 or subsets & (subsets - 1):
-        came = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
-        raise ValueError(
-            f"expected the scores of all subsets, [images, 2^F], but got {came}; make them with faithlab.search.answers"
-        )
-    validation.finite("score", table, "check the model, or leave out these images and count them")
 
 
 def _sizes(table: Tensor) -> Tensor:
