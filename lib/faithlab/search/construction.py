@@ -44,15 +44,14 @@ def greedy(
         resume: a file in which the search is kept as it goes, and from which a killed one goes on.
 
     Raises:
-        KeyError: an unknown objective or end.
-        ValueError: a score that is NaN or infinite, a file that holds another search.
+        KeyError: an unknown objective.
+        ValueError: an unknown end, a score that is NaN or infinite, a file that holds another search.
     """
     problem = Problem(score, objective, count)
     ends = ENDS[objective] if ends is None else tuple(ends)
     owner = torch.arange(count, device=device).repeat_interleave(len(ends))
-    top = torch.tensor([{"top": True, "bottom": False}[end] for end in ends], device=device).repeat(count)[
-        :, None
-    ]  # [N, 1]
+    down = [("bottom", "top").index(end) == 1 for end in ends]
+    top = torch.tensor(down, device=device).repeat(count)[:, None]  # [N, 1]
     sides, weights = torch.tensor(problem.sides, device=device), problem.weights.to(device)[:, None]
     start = torch.arange(features, device=device).repeat(len(owner), 1)
 

@@ -19,7 +19,7 @@ def random_orders(images: Tensor, features: int, *, seed: int, count: int = 1) -
 
 
 def heat_map(order: Tensor, alpha: float = 2.0) -> Tensor:
-    """Return an attribution with a given order: ((rank / F) ^ alpha), rank F = most relevant (section 2), [B, F] float32.
+    """Return an attribution with a given order: ((rank / F) ^ alpha), rank F = most relevant, [B, F] float32.
 
     Args:
         order: [B, F], most relevant first.

@@ -62,7 +62,7 @@ def ceiling(
     objective: str = "Le-Mo",
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """Return a bound on every order where not all subsets can be evaluated, [B, F + 1] float64 by size of the prefix, as `bound`.
+    """Return a bound on every order for many features, [B, F + 1] float64 by size of the prefix, as `bound`.
 
     All prefixes of at most one feature, and all that lack at most one, are asked, and the best of each size counts: 2 F
     + 2 questions for each side of the objective. No prefix of another size can gain more than the range of the score
