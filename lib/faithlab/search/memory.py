@@ -28,7 +28,7 @@ class Remembered:
         self._keys = self._values = self._words = None
 
     def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Return the scores of pairs, keep [R, F] and images [R] -> [R] float32, or of masks of all images, [B, M, F]."""
+        """Return the scores of pairs, keep [R, F] and images [R] -> [R] float32, or of masks of all, [B, M, F]."""
         if positions is None:
             pairs = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
             return self(keep.flatten(0, 1), pairs).view(keep.shape[:2])

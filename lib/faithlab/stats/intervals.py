@@ -223,8 +223,7 @@ def resampled(gathered: Gathered, resamples: int = 1000, seed: int = 0) -> Tenso
         resamples: of the bootstrap.
         seed: of the bootstrap.
     """
-    drawn = _few(gathered), gathered.images, resamples, seed
-    return gathered(weights(gathered, resamples, seed), drawn)
+    return gathered(weights(gathered, resamples, seed))
 
 
 def weights(

@@ -5,8 +5,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import validation
-
 
 class MonteCarlo(NamedTuple):
     """A mean over random draws: `value` and its standard `error`, of one shape. It knows nothing of images.
@@ -24,12 +22,7 @@ class MonteCarlo(NamedTuple):
 
 
 def rank(values: Tensor) -> Tensor:
-    """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN.
-
-    Raises:
-        ValueError: complex numbers.
-    """
-    _check_real(values)
+    """Return ranks 1..n along the last dimension; equal values share their mean. Float64, NaN stays NaN."""
     missing = values.isnan()
     n = values.shape[-1]
     # Missing values go to the end as infinities and are not counted.
@@ -46,26 +39,12 @@ def rank(values: Tensor) -> Tensor:
 
 
 def pearson(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation along the last dimension, float64.
+    """Return Pearson's correlation along the last dimension, float64.
 
     Returns:
-        NaN where a side is constant or holds a NaN, and nowhere else.
-
-    Raises:
-        ValueError: two lengths, complex numbers, or an infinity, beside which everything else is nothing.
+        NaN where a side is constant, or holds a NaN or an infinity.
     """
-    _check_real(a, b)
-    if bool(a.isinf().any()) or bool(b.isinf().any()):
-        raise ValueError("expected finite numbers, but got an infinity; drop and count it, or correlate ranks")
     return _correlation(_near_one(a.double()), _near_one(b.double()))
-
-
-def _check_real(*series: Tensor) -> None:
-    for values in series:
-        if values.is_complex():
-            raise ValueError(
-                f"expected real numbers, but got {values.dtype}, which has no order; give their size, abs()"
-            )
 
 
 def _near_one(values: Tensor) -> Tensor:
@@ -77,10 +56,6 @@ def _near_one(values: Tensor) -> Tensor:
 
 
 def _correlation(a: Tensor, b: Tensor) -> Tensor:
-    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
-        raise ValueError(
-            f"expected two series of one length to correlate, but got {tuple(a.shape)} and {tuple(b.shape)}"
-        )
     # The mean of equal values may be rounded, so that their deviations from it are not zero: ask the values.
     varies = (a != a[..., :1]).any(-1) & (b != b[..., :1]).any(-1)
     a = a - a.mean(-1, keepdim=True)
@@ -90,28 +65,20 @@ def _correlation(a: Tensor, b: Tensor) -> Tensor:
 
 
 def spearman(a: Tensor, b: Tensor) -> Tensor:
-    """Spearman's rank correlation along the last dimension, float64; infinities are the first and last ranks.
+    """Return Spearman's rank correlation along the last dimension, float64; infinities are the first and last ranks.
 
     Returns:
         NaN where a side is constant or holds a NaN, and nowhere else.
-
-    Raises:
-        ValueError: two lengths.
     """
     return _correlation(rank(a), rank(b))
 
 
 def kappa(a: Tensor, b: Tensor) -> float:
-    """Cohen's kappa of two judgements [n] of the same things: how far they agree beyond chance; 1 entirely.
+    """Return Cohen's kappa of two judgements [n] of the same things: how far they agree beyond chance; 1 entirely.
 
     Chance is that of two judges who give each class as often as these do. 1 where both give one and the same class to
     everything.
-
-    Raises:
-        ValueError: two lengths, or none.
     """
-    if a.shape != b.shape or a.ndim != 1 or not len(a):
-        raise ValueError(f"expected two series of classes of one length, but got {tuple(a.shape)} and {tuple(b.shape)}")
     both = torch.cat([a, b]).unique()
     shares = [(judged[:, None] == both).double().mean(0) for judged in (a, b)]
     chance = (shares[0] * shares[1]).sum().item()
@@ -120,7 +87,7 @@ def kappa(a: Tensor, b: Tensor) -> float:
 
 
 def auc(curve: Tensor, at: Tensor) -> Tensor:
-    """Area under a curve [..., K] sampled at increasing positions [K], divided by their range (trapezoid rule).
+    """Return the area under a curve [..., K] sampled at increasing positions [K], divided by their range (trapezoids).
 
     Returns:
         [...], in the precision of the curve; NaN where the curve holds a NaN, and nowhere else.
@@ -131,24 +98,15 @@ def auc(curve: Tensor, at: Tensor) -> Tensor:
     if not curve.is_floating_point():
         curve = curve.double()
     at = torch.as_tensor(at, dtype=curve.dtype, device=curve.device)
-    if at.ndim != 1 or len(at) < 2 or not bool((at.diff() > 0).all()):
-        raise ValueError(f"expected at least two increasing positions, [K], but got {at.tolist()}")
-    if curve.shape[-1:] != at.shape:
+    if len(at) < 2 or not bool((at.diff() > 0).all()) or curve.shape[-1:] != at.shape:
         raise ValueError(
-            f"expected a curve of {len(at)} points, one at each position, but got {tuple(curve.shape)}; pass the "
-            "positions that it was made with"
+            f"expected a curve at two or more increasing positions, but got {tuple(curve.shape)} at {at.tolist()}"
         )
     return torch.trapezoid(curve, at) / (at[-1] - at[0])
 
 
 def bootstrap(count: int, resamples: int, generator: torch.Generator) -> Tensor:
-    """How often each of `count` examples is in each bootstrap resample: [resamples, count] float64 weights, mean 1.
-
-    Raises:
-        ValueError: no example, or a negative number of resamples.
-    """
-    validation.whole("examples", count, 1)
-    validation.whole("resamples", resamples, 0)
+    """Return how often each of `count` examples is in each bootstrap resample: [resamples, count] float64."""
     picks = torch.randint(count, (resamples, count), generator=generator)
     return torch.zeros(resamples, count, dtype=torch.float64).scatter_add_(
         1, picks, torch.ones_like(picks, dtype=torch.float64)

@@ -5,11 +5,8 @@ answers for all resamples at once. Most are functions of weighted means (`mean`,
 `association` look at the rows.
 """
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, wraps
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -33,29 +30,15 @@ class Sample:
         images: [rows] int64, the column of `weights` that each row belongs to; None: one row per column, in order.
         weights: [R, images] float64, not negative.
         sizes: [K] float64, or None where K is 1.
-        together: what gives the mean [R, K], computed with those of all cells; `replace` leaves it out.
-        drawn: what tells the weights from all others; None: nobody can tell. `replace` leaves it out.
     """
 
     values: Tensor
     images: Tensor | None
     weights: Tensor
     sizes: Tensor | None
-    together: Callable[[], Tensor] | None = field(default=None, init=False, repr=False, compare=False)
-    drawn: Hashable = field(default=None, init=False, repr=False, compare=False)
-
-    @cached_property
-    def key(self) -> Hashable:
-        """What tells the rows and their weights from all others; None: nobody can tell."""
-        if self.drawn is None:
-            return None
-        return self.drawn, self.values.shape, _digest(self.values), _digest(self.images)
 
     def mean(self) -> Tensor:
         """The mean over the rows, each with its image's weight: [R, K], or [R] without sizes. NaN without rows."""
-        if self.together is not None:
-            mean = self.together()
-            return mean if self.sizes is not None else mean[:, 0]
         values, count = self.values, None
         if self.images is not None:
             empty = values.new_zeros(self.weights.shape[1], values.shape[1])
@@ -69,43 +52,8 @@ class Sample:
         return self.weights if self.images is None else self.weights[:, self.images]
 
 
-def _digest(numbers: Tensor | None) -> bytes | None:
-    return None if numbers is None else hashlib.blake2b(numbers.contiguous().numpy(), digest_size=16).digest()
-
-
 Function = Callable[..., Tensor]
 """Samples -> [R] or [R, K]."""
-
-_ANSWERS: OrderedDict[Hashable, Tensor] = OrderedDict()
-_LATEST = 512
-"""Answers of long statistics that are kept, a number of each resample. Pages ask about the same rows again and again:
-of a cell, of its difference from each of the others, and of the saved table when its claims are judged."""
-
-
-def _known(asked: tuple[Hashable, ...]) -> Tensor | None:
-    """An answer that is kept, by the function and the keys of its samples."""
-    found = None if None in asked else _ANSWERS.get(asked)
-    return None if found is None else found.clone()  # whoever asks may change it
-
-
-def _keep(asked: tuple[Hashable, ...], answer: Tensor) -> Tensor:
-    if None not in asked:
-        _ANSWERS[asked] = answer.clone()
-        if len(_ANSWERS) > _LATEST:
-            _ANSWERS.popitem(last=False)
-    return answer
-
-
-def _remembered(function: Function) -> Function:
-    """A long function of samples, which is not asked twice about the same rows under the same weights."""
-
-    @wraps(function)
-    def answer(*samples: Sample) -> Tensor:
-        asked = (function, *(sample.key for sample in samples))
-        found = _known(asked)
-        return _keep(asked, function(*samples)) if found is None else found
-
-    return answer
 
 
 @dataclass(frozen=True)
@@ -170,7 +118,6 @@ _PIECE = 4096
 """Distances, in their order, whose rates under sixteen resamples stay in a processor's cache."""
 
 
-@_remembered
 def youden(same: Sample, different: Sample) -> Tensor:
     """ReCo with balanced rates (Fel and Vigouroux, 2020, eq. 7): the largest TPR + TNR - 1 over all thresholds.
 
@@ -212,19 +159,10 @@ def association(x: Sample, y: Sample) -> Tensor:
     return _associations([(x, y)])[0]
 
 
-def _associations(pairs: Sequence[tuple[Sample, Sample]]) -> list[Tensor]:
-    """Spearman's correlation over the images between the two scores of each pair, [R], those of one table at a time."""
+def _associations(pairs: Sequence[tuple[Sample, Sample]]) -> Tensor:
+    """Spearman's correlation over the images between the two scores of each pair, [pairs, R]."""
     if any(of.images is not None or of.sizes is not None for pair in pairs for of in pair):
         raise ValueError("the correlation over images needs one score of each kind for an image")
-    asked = [(association, x.key, y.key) for x, y in pairs]
-    found = [*map(_known, asked)]
-    new = [pair for pair, r in zip(pairs, found, strict=True) if r is None]
-    answers = iter(_correlated(new) if new else ())
-    return [_keep(key, next(answers)) if r is None else r for key, r in zip(asked, found, strict=True)]
-
-
-def _correlated(pairs: Sequence[tuple[Sample, Sample]]) -> Tensor:
-    """What `_associations` knows of no pair, [pairs, R]."""
     samples = list({id(sample): sample for pair in pairs for sample in pair}.values())
     every = samples[0].weights
     there = every.sum(0).nonzero()[:, 0]  # a simulation draws some images never
@@ -557,7 +495,7 @@ _OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
 """Statistics that are the weighted mean of a number of each image: all cells are one matrix product."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of one cell on one network: `values` [rows, K], `images` as in `Sample`, the data set's number."""
 
@@ -598,12 +536,11 @@ class Gathered:
         """How many images count, [networks, data sets]."""
         return torch.tensor([[len(kept) for kept in network] for network in self.kept])
 
-    def __call__(self, weights: Sequence[Tensor], drawn: Hashable = None) -> Tensor:
+    def __call__(self, weights: Sequence[Tensor]) -> Tensor:
         """The statistic of every network and cell: [networks, R, cells] or [networks, R, cells, K].
 
         Args:
             weights: of each data set, [R, images].
-            drawn: what tells the weights from all others; None: nobody can tell.
         """
         answers = []
         of_image = _OF_AN_IMAGE.get(self.statistic.function) if len(self.statistic.over) == 1 else None
@@ -616,32 +553,10 @@ class Gathered:
                 means = own[0] @ values.flatten(1) / own[0].sum(1, keepdim=True)
                 answers.append(means.unflatten(1, values.shape[1:]))
                 continue
-            known = [drawn and (drawn, number, _digest(columns)) for number, columns in enumerate(kept)]
-            samples = self._samples(network, own, known)
-            cells = [self.statistic.function(*(samples[id(r)] for r in cell)) for cell in network]
+            samples = {r: Sample(r.values, r.images, own[r.dataset], self.sizes) for cell in network for r in cell}
+            cells = [self.statistic.function(*(samples[r] for r in cell)) for cell in network]
             answers.append(torch.stack(cells, 1))
         return torch.stack(answers)
-
-    def _samples(
-        self, network: Sequence[Sequence[Rows]], weights: Sequence[Tensor], drawn: Sequence[Hashable]
-    ) -> dict[int, Sample]:
-        """The samples of a network by their rows. Where one is asked for its mean, one product has those of all."""
-        rows = {id(r): r for cell in network for r in cell}
-        samples = {key: Sample(r.values, r.images, weights[r.dataset], self.sizes) for key, r in rows.items()}
-        for key, r in rows.items():
-            object.__setattr__(samples[key], "drawn", drawn[r.dataset])
-        for dataset, own in enumerate(weights):
-            keys = [key for key, r in rows.items() if r.dataset == dataset and r.images is None]
-
-            @cache
-            def means(keys=tuple(keys), own=own) -> dict[int, Tensor]:
-                found = own @ torch.cat([rows[key].values for key in keys], 1) / own.sum(1, keepdim=True)
-                widths = [rows[key].values.shape[1] for key in keys]
-                return dict(zip(keys, _short(found).split(widths, 1), strict=True))
-
-            for key in keys if len(keys) > 1 else ():
-                object.__setattr__(samples[key], "together", lambda key=key, means=means: means()[key])
-        return samples
 
     def permuted(self, orders: Tensor) -> "Gathered":
         """The cells of every image in other orders, the same for all networks and samples; those of each order in turn.
@@ -666,12 +581,6 @@ class Gathered:
                 columns.append([Rows(values[here], images[here], 0) for here in there])
             rows.append(tuple(zip(*columns, strict=True)))
         return replace(self, rows=tuple(rows))
-
-
-def _short(numbers: Tensor) -> Tensor:
-    """Numbers of 30 binary digits: where a product has one column twice, rounding hardly ever tells the two apart."""
-    digits = 52 - 30
-    return numbers.view(torch.int64).add(1 << (digits - 1)).bitwise_and(-(1 << digits)).view(torch.float64)
 
 
 def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels) -> Gathered:

@@ -18,8 +18,6 @@ import scipy.special
 import torch
 from torch import Tensor
 
-from faithlab import validation
-
 FIRST = 32
 """Images at the first look, where nobody says how many."""
 
@@ -31,14 +29,7 @@ _GRID = 401
 
 
 def looks(first: int, last: int, growth: float) -> list[int]:
-    """Numbers of images to look at, from `first` to `last`, each about `growth` times the one before.
-
-    Raises:
-        ValueError: no whole numbers of at least two, a last look before the first, growth of 1 or less.
-    """
-    validation.whole("images at the first look", first, 2)
-    validation.whole("images at the last look", last, first)
-    validation.number("growth", growth, "above 1", lambda value: value > 1)
+    """Return the numbers of images to look at, from `first` to `last`, each about `growth` times the one before."""
     found = [first]
     while found[-1] < last:
         found.append(max(found[-1] + 1, round(found[-1] * growth)))
@@ -47,7 +38,7 @@ def looks(first: int, last: int, growth: float) -> list[int]:
 
 @dataclass(frozen=True)
 class Mean:
-    """What was known of a mean after a look.
+    """A mean with its interval after a look.
 
     Attributes:
         images: seen so far, without those that are undefined.
@@ -65,7 +56,7 @@ class Mean:
 
     @property
     def decided(self) -> bool:
-        """Whether the interval excludes zero."""
+        """True where the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
 
@@ -80,14 +71,9 @@ def until_decided(blocks: Iterable[Tensor], looks: Sequence[int], level: float =
 
     Returns:
         What was known at each look; the last is the answer, which may be that nothing is decided.
-
-    Raises:
-        ValueError: another number of images than comes between two looks, or as `bounds`.
     """
-    seen, found, before = [], [], 0
+    seen, found = [], []
     for block, images, bound in zip(blocks, looks, bounds(looks, level), strict=False):
-        if len(block) != images - before:
-            raise ValueError(f"expected {images - before} images between two looks, but got {len(block)}")
         seen.append(block.double())
         known = torch.cat(seen)
         known = known[~known.isnan()]
@@ -97,12 +83,11 @@ def until_decided(blocks: Iterable[Tensor], looks: Sequence[int], level: float =
         found.append(Mean(len(known), images - len(known), value, value - half, value + half))
         if found[-1].decided:
             break
-        before = images
     return found
 
 
 def bounds(images: Sequence[int], level: float = 0.05) -> np.ndarray:
-    """Half-widths of the intervals at several looks, in standard errors, that cover together with 1 - level.
+    """Return half-widths of the intervals at several looks, in standard errors, that cover together with 1 - level.
 
     After a share t of the images, level * sqrt(t) is spent (Kim and DeMets, "Design and analysis of group sequential
     tests based on the type I error spending rate function", Biometrika 74, 1987). Chosen by simulation, with looks from
@@ -130,7 +115,7 @@ def bounds(images: Sequence[int], level: float = 0.05) -> np.ndarray:
 def false_verdicts(
     differences: Tensor, looks: Sequence[int], bounds: np.ndarray, tables: int = 2000, seed: int = 0
 ) -> float:
-    """How often a rule decides where there is nothing to be found: what is compared changes places at random.
+    """Return how often a rule decides where there is nothing to be found: what is compared changes places at random.
 
     Args:
         differences: [images], of each image; their signs are drawn anew for every table.
@@ -152,9 +137,8 @@ def false_verdicts(
 @functools.lru_cache(maxsize=32)
 def _bounds(images: tuple[int, ...], level: float) -> np.ndarray:
     n = np.asarray(images, dtype=float)
-    if n.ndim != 1 or not len(n) or n[0] < 2 or not bool((np.diff(n) > 0).all()):
-        raise ValueError(f"expected increasing numbers of images, of at least two, but got {list(images)}")
-    level = validation.number("level", level, "between 0 and 1", lambda value: 0 < value < 1)
+    if n[0] < 2 or not bool((np.diff(n) > 0).all()) or not 0 < level < 1:
+        raise ValueError(f"expected increasing looks of two images or more, a level in (0, 1), but got {n} and {level}")
     shares = np.diff(level * (n / n[-1]) ** 0.5, prepend=0)
     tails = [shares[0] / 2]
     edge = -scipy.special.ndtri(tails[0]) * n[0] ** 0.5

@@ -7,8 +7,8 @@ all of them shall lie. One part per cell that the claim's sentence quantifies ov
 What a claim says, the part, its contrasts and their side:
 
     above, below                              above, below   x                            beyond the bar
-    better than                               better         x - y, paired                above 0
-    the best of K                             best           x - y_j, every rival j       above 0
+    better than                               better         x - y, paired                above 0 (below, where
+    the best of K                             best           x - y_j, every rival j       less is better)
     falls with every step, in the right order in_order       adjacent, paired             above 0
     falls, has the right sign                 trend          the slope, paired            above 0
     hardly, does not depend, equal            within         x, or x - y, signed          within the margin
@@ -28,8 +28,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from faithlab.metrics import METRICS
 from faithlab.scores import Label, Scores
-from faithlab.stats import Estimate, Statistic, mean
+from faithlab.stats import Estimate, Statistic, area, mean
 from faithlab.stats.intervals import intervals, resampled
 from faithlab.stats.samples import Function, Gathered, Labels, gather, statistic
 
@@ -122,17 +123,18 @@ def below(table: Scores, bar: float, **how: Any) -> Part:
     return _part("below", table, [{}], [[1]], -INFINITY, bar, **how)
 
 
-def better(table: Scores, x: Labels, y: Labels, *, less: bool = False, **how: Any) -> Part:
-    """The statistic of x is greater than that of y on the same images.
+def better(table: Scores, x: Labels, y: Labels, *, less: bool | None = None, **how: Any) -> Part:
+    """The statistic of x is better than that of y on the same images.
 
     Args:
         table: the long table.
         x: labels of the rows that shall be better.
         y: labels of those that they are compared with.
-        less: less is better.
+        less: whether less is better; None: as the metric of the rows is registered, where its mean or area is compared,
+            else False.
         **how: as in `above`; `printed` are the paper's numbers of x and y, labels are those of both.
     """
-    return _part("better", table, [x, y], _signed([[1, -1]], less), 0, INFINITY, **how)
+    return _part("better", table, [x, y], _signed([[1, -1]], _less(less, table, [x, y], **how)), 0, INFINITY, **how)
 
 
 def best(
@@ -141,19 +143,19 @@ def best(
     winner: Label,
     *,
     rivals: Sequence[Label] | None = None,
-    less: bool = False,
+    less: bool | None = None,
     name: str | None = None,
     printed: Mapping[Label, float] | None = None,
     **how: Any,
 ) -> Part:
-    """The statistic of one is greater than that of every rival on the same images.
+    """The statistic of one is better than that of every rival on the same images.
 
     Args:
         table: the long table.
         by: the label that tells them apart, such as "explainer".
         winner: its value that shall be best.
         rivals: the other values; None: all others among the rows.
-        less: less is better.
+        less: whether less is better, as in `better`.
         name: for a reader.
         printed: the paper's numbers, by value of the label.
         **how: as in `above`.
@@ -163,6 +165,7 @@ def best(
         raise ValueError(f"expected rivals of {by} {winner!r}, but got {others}")
     cells = [{by: value} for value in (winner, *others)]
     matrix = torch.cat([torch.ones(len(others), 1), -torch.eye(len(others))], 1)
+    less = _less(less, table, cells, **how)
     if printed is not None and not any(value in printed for value in (winner, *others)):
         raise ValueError(f"numbers are printed of {by} {list(printed)}, but {winner!r} is compared with {others}")
     how["printed"] = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
@@ -230,21 +233,22 @@ def within(
 
 
 def no_worse(
-    table: Scores, x: Labels, y: Labels, *, margin: float, reason: str, less: bool = False, **how: Any
+    table: Scores, x: Labels, y: Labels, *, margin: float, reason: str, less: bool | None = None, **how: Any
 ) -> Part:
-    """The statistic of x is not by a margin less than that of y on the same images; it may be any amount greater.
+    """The statistic of x is not by a margin worse than that of y on the same images; it may be any amount better.
 
     Args:
         table: the long table.
         x: labels of the rows that shall be as good.
         y: labels of those that they are compared with.
-        margin: how much less still counts as no worse.
+        margin: how much worse still counts as no worse.
         reason: why this margin, as in `within`.
-        less: less is better.
+        less: whether less is better, as in `better`.
         **how: as in `better`.
     """
     _check_margin(margin, reason)
-    return _part("no_worse", table, [x, y], _signed([[1, -1]], less), -margin, INFINITY, reason, **how)
+    matrix = _signed([[1, -1]], _less(less, table, [x, y], **how))
+    return _part("no_worse", table, [x, y], matrix, -margin, INFINITY, reason, **how)
 
 
 def agrees(table: Scores, printed: float | tuple[float, float], *, margin: float, reason: str, **how: Any) -> Part:
@@ -359,6 +363,14 @@ def _joined(parts: Sequence[Part], name: str, needed: int) -> Part:
 def _check_margin(margin: float, reason: str) -> None:
     if not 0 < margin < INFINITY or not reason.strip():
         raise ValueError(f"expected a finite margin above 0 and the reason for it, but got {margin} and {reason!r}")
+
+
+def _less(less: bool | None, table: Scores, cells: Sequence[Labels], *, of: Any = mean, **how: Any) -> bool:
+    """Whether less is better: as told, else as the metric of the rows is registered."""
+    if less is not None or of not in (mean, area):
+        return bool(less)
+    names = {name for cell in cells for name in _values(table, "metric", **{**how, **cell})}
+    return {METRICS[name].better if name in METRICS else 1 for name in names} == {-1}
 
 
 def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tensor:
