@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import math
 import os
+import pickle
 import subprocess
 import sys
 
@@ -267,11 +268,15 @@ def test_a_label_that_says_what_is_asked_is_not_given(task, attributions, label)
 @pytest.mark.parametrize(
     ("declared", "error", "message"),
     [
-        ({"better": 0}, ValueError, "expected better = 1"),
+        ({"better": 0}, ValueError, r"expected better as one of \(1, -1\), but got 0"),
         ({"source": " "}, ValueError, "expected where the metric is defined"),
         ({"output": "hit"}, TypeError, "expected functions"),
-        ({"network": "tuned"}, ValueError, "expected network as one of original, fine-tuned, retrained, but got"),
-        ({"needs": "luck"}, ValueError, "expected needs as one of one network, neighbours, cross-trained networks"),
+        (
+            {"network": "tuned"},
+            ValueError,
+            r"expected network as one of \('original', 'fine-tuned', 'retrained'\), but got",
+        ),
+        ({"sizes": [2.0]}, ValueError, "expected sizes between 0 and 1"),
     ],
 )
 def test_a_wrong_declaration_is_refused(declared, error, message):
@@ -282,20 +287,68 @@ def test_a_wrong_declaration_is_refused(declared, error, message):
 @pytest.mark.parametrize(
     ("ask", "came"),
     [
-        (lambda score, a: a, r"\(5, 12\)"),
-        (lambda score, a: a.sum(), r"\(\)"),
+        (lambda score, a: a, r"torch.float32 \(5, 12\)"),
         (lambda score, a: [0.0] * 5, "list"),
+        (lambda score, a: a.argmax(1), "torch.int64"),
+        (lambda score, a: stats.MonteCarlo(a[:, 0], 0.1), "and float"),
     ],
 )
-def test_a_metric_that_answers_something_else_is_refused(task, attributions, ask, came):
-    with pytest.raises(ValueError, match=f"expected a number for each of the 5 explanations.*{came}"):
+def test_a_metric_that_answers_something_else_is_refused_and_named(task, attributions, ask, came):
+    with pytest.raises(ValueError, match=rf"expected scores \(5,\), .*but the metric gave .*{came}"):
         Metric(ask, source="me")(task, attributions["IG"])
+    with pytest.raises(ValueError, match="^the metric 'mine' fails: expected scores"):
+        evaluate({"SaCo": METRICS["SaCo"], "mine": Metric(ask, source="me")}, task, attributions)
 
 
-def test_a_name_is_registered_once(registry):
-    register("Mine", lambda score, attribution: attribution[:, 0], source="me")
-    with pytest.raises(ValueError, match="there is a metric 'Mine' already"):
-        register("Mine", METRICS["SaCo"])
+def test_a_name_of_the_library_is_taken_and_ones_own_is_registered_again(registry):
+    """A registration cell runs again after an edit (deeppavlov/DeepPavlov#262, blei-lab/edward#70)."""
+    with pytest.raises(ValueError, match="there is a metric 'SaCo' already, of .*metrics"):
+        register("SaCo", METRICS["AOPC"])
+    register("Mine", METRICS["SaCo"])
+    with pytest.warns(UserWarning, match="'Mine' is registered again and replaces the earlier one"):
+        register("Mine", METRICS["AOPC"])
+    assert registry["Mine"].compute is METRICS["AOPC"].compute
+
+
+def test_metrics_and_their_scores_go_to_another_process(task, attributions):
+    sent = pickle.loads(pickle.dumps(METRICS))
+    assert {name: dataclasses.replace(m, compute=None or len) for name, m in sent.items()} == {
+        name: dataclasses.replace(m, compute=len) for name, m in METRICS.items()
+    }
+    table = evaluate({"AUC": sent["AUC"]}, task, attributions)
+    expected = evaluate({"AUC": METRICS["AUC"]}, task, attributions).frame()
+    pandas.testing.assert_frame_equal(pickle.loads(pickle.dumps(table)).frame(), expected)
+
+
+@pytest.mark.parametrize("features", [2, 4, 9])
+def test_of_few_features_the_other_metrics_are_evaluated(features):
+    """Iris, short series, a grid of 3 x 3 (Quantus#324, Quantus#215, deel-ai/xplique#91)."""
+    model, x = nn.Linear(features, 3), torch.rand(6, features, generator=torch.Generator().manual_seed(0))
+    few = Task(model, x, model(x).argmax(1).detach(), torch.arange(features))
+    with pytest.warns(UserWarning, match=f"SaCo: it compares 10 groups, but the inputs have {features} features"):
+        scores = evaluate(METRICS, few, {"mine": x})
+    assert ("mine", "SaCo") in obstacles(METRICS, few, {"mine": x})
+    assert {"AOPC", "Fid+", "MoRF", "µFidelity"} <= set(scores.labels("metric"))
+    assert "SaCo" in evaluate({"SaCo": METRICS["SaCo"].given(groups=2)}, few, {"mine": x}).labels("metric")
+
+
+def test_a_score_that_is_infinite_makes_its_metric_nan_and_no_other(task, attributions):
+    """The log-odds of a probability of 1 (Quantus#122, Quantus#324: an evaluation stops at one metric)."""
+
+    def sure(logits, target):
+        return probability(logits, target) / 0
+
+    asked = {"sure": METRICS["Fid+"].given(output=sure), "SaCo": METRICS["SaCo"]}
+    asked["infinite"] = Metric(lambda score, attribution: attribution[:, 0] / 0, source="me")
+    with pytest.warns(
+        UserWarning, match="sure: the score of 5 of 5 images is NaN or infinite.*infinite: .*infinity for 5"
+    ):
+        scores = evaluate(asked, task, attributions)
+    assert scores.where(metric="sure").missing == 2 * 5 * 19
+    assert scores.where(metric="infinite").missing == 2 * 5
+    assert scores.where(metric="SaCo").missing == 0
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        asked["sure"](task, attributions["IG"])
 
 
 MINE = '''
@@ -327,7 +380,8 @@ def test_a_readers_file_is_loaded(tmp_path, python):
     ran = subprocess.run(
         [python, "-c", code], env=os.environ | {metrics.FILES: "nowhere.py"}, capture_output=True, text=True
     )
-    assert "FAITHLAB_METRICS names nowhere.py, which is no file" in ran.stderr
+    assert "FileNotFoundError" in ran.stderr
+    assert "nowhere.py" in ran.stderr
 
 
 def test_an_undefined_number_is_missing_and_counted(task):
@@ -431,11 +485,13 @@ def test_a_metric_that_does_not_know_which_features_are_there_is_not_asked_where
     why = obstacles(asked, padded, given)
     assert [*why] == [("IG", "unaware")]
     assert "let it take `present`" in why["IG", "unaware"]
-    assert evaluate(asked, padded, given).labels("metric") == ["MoRF"]
+    with pytest.warns(UserWarning, match="unaware: its function has no argument"):
+        assert evaluate(asked, padded, given).labels("metric") == ["MoRF"]
     with pytest.raises(ValueError, match="does not apply: its function has no argument `present`"):
         asked["unaware"](padded, given["IG"])
     monkeypatch.setattr(metrics, "METRICS", asked)
-    monkeypatch.setattr(metrics, "_OWN", dict.fromkeys(asked))
+    monkeypatch.setattr(metrics, "_PLACES", dict.fromkeys(asked, "mine.py"))
+    monkeypatch.setattr(metrics, "_LOADED", {"mine.py": None})
     with pytest.warns(UserWarning, match="unaware does not apply here and is left out: its function has no argument"):
         assert [*metrics.own(task, padded)] == ["MoRF"]
     whole = dataclasses.replace(task, present=torch.ones_like(padded.present))
@@ -515,8 +571,6 @@ def test_subsets_of_what_an_input_has_are_of_the_right_size(padded, attributions
     few = torch.arange(FEATURES).expand(5, -1) < torch.tensor([12, 1, 2, 2, 12])[:, None]
     value = mu_fidelity(linear, attributions["IG"], 0.2, draws=20, present=few)
     assert value.isnan().tolist() == [False, True, True, True, False]
-    with pytest.raises(ValueError, match=r"leaves several subsets of the 1 features, but 0\.2 of them is 0"):
-        mu_fidelity(linear, attributions["IG"], 0.2, present=torch.arange(FEATURES).expand(5, -1) < 1)
 
 
 def linear(keep: torch.Tensor) -> torch.Tensor:
@@ -526,24 +580,10 @@ def linear(keep: torch.Tensor) -> torch.Tensor:
 # Whose fault it is
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (lambda a: a.argmax(1), "gave torch.int64"),
-        (lambda a: (a[:, 0] > 0).byte(), "gave torch.uint8"),
-        (lambda a: a[:, 0] / 0, "gave infinity for 5"),
-        (lambda a: a[:, 0] + 1j, "gave torch.complex64"),
-        (lambda a: stats.MonteCarlo(a[:, 0], 0.1), r"expected the Monte-Carlo errors as .*\(5,\).*but got float"),
-        (lambda a: stats.MonteCarlo(a[:, 0], a), r"expected the Monte-Carlo errors .* but got \(5, 12\)"),
-        (lambda a: {}["nothing"], "KeyError: 'nothing'"),
-    ],
-)
-def test_a_metric_that_fails_among_others_is_named(task, attributions, answer, said):
-    wrong = Metric(lambda score, attribution: answer(attribution), source="me")
-    with pytest.raises(ValueError, match=f"^the metric 'mine' fails: .*{said}"):
+def test_a_metric_that_fails_among_others_is_named(task, attributions):
+    wrong = Metric(lambda score, attribution: {}["nothing"], source="me")
+    with pytest.raises(ValueError, match="^the metric 'mine' fails: KeyError: 'nothing'"):
         evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, task, attributions)
-    with pytest.raises((ValueError, KeyError), match=said.removeprefix("KeyError: ")):
-        wrong(task, attributions["IG"])
 
 
 @pytest.fixture(params=[torch.bfloat16, torch.float64], ids=str)
@@ -583,14 +623,14 @@ def test_no_estimate_depends_on_the_default_precision(task, attributions, anothe
 def test_explanations_of_other_inputs_or_features_are_an_error(task, attributions, part):
     other = attributions["IG"][part] if part.stop else attributions["IG"][:, :-1]
     said = rf"each of 5 inputs and 12 features, \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
-    with pytest.raises(ValueError, match=f"^the explanations 'IG': expected an attribution for {said}"):
+    with pytest.raises(ValueError, match=f"^expected attribution 'IG' with a number for {said}"):
         evaluate({"SaCo": METRICS["SaCo"]}, task, {"IG": other})
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"attributions": {"second": torch.zeros(5, 2)}}, "the explanations 'second': expected an attribution"),
+        ({"attributions": {"second": torch.zeros(5, 2)}}, "expected attribution 'second' with a number"),
         ({"labels": {"variant": 3}}, "variant: expected a text"),
         ({"attributions": {"": torch.zeros(5, 12)}}, "explainer: expected a text"),
         ({"images": torch.zeros(5, dtype=torch.int64)}, "are there more than once"),
@@ -606,12 +646,6 @@ def test_what_no_table_can_hold_is_refused_before_anything_is_asked(task, attrib
     assert not asked
 
 
-@pytest.mark.parametrize("sizes", [[], [0.5, 0.1], [0.5, 0.5], [2.0], [-0.1], "abc", 0.5, [float("nan")]])
-def test_sizes_are_increasing_shares(sizes):
-    with pytest.raises(ValueError, match=r"increasing sizes|fractions between 0 and 1"):
-        METRICS["Fid+"].given(sizes=sizes)
-
-
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs != "one network"])
 def test_forwards_are_those_of_an_explanation_of_one_network(name):
     with pytest.raises(ValueError, match=f"this metric needs {METRICS[name].needs}"):
@@ -619,12 +653,6 @@ def test_forwards_are_those_of_an_explanation_of_one_network(name):
 
 
 # Registration
-
-
-@pytest.mark.parametrize("name", [3, "", " ", None])
-def test_a_metric_has_a_name(registry, name):
-    with pytest.raises(ValueError, match="expected the metric's name as a text"):
-        register(name, METRICS["SaCo"])
 
 
 def test_what_is_declared_beside_a_whole_metric_holds(registry):
@@ -639,7 +667,7 @@ def test_what_is_declared_beside_a_whole_metric_holds(registry):
 @pytest.fixture
 def at_home(registry, monkeypatch):
     """Files that a test loads are forgotten after it."""
-    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    monkeypatch.setattr(metrics, "_PLACES", dict(metrics._PLACES))
     monkeypatch.setattr(metrics, "_LOADED", dict(metrics._LOADED))
     monkeypatch.setattr(sys, "path", list(sys.path))
     return registry
@@ -671,10 +699,15 @@ def test_a_file_may_have_what_a_script_may_have(at_home, tmp_path):
     assert list(metrics.own())[-1:] == ["Modern"]
 
 
-def test_a_file_is_run_once(at_home, tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(MINE)
+def test_a_file_runs_once_and_again_after_an_edit(at_home, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE + "\nregister('Other', worst, source='a reader')\n")
     monkeypatch.chdir(tmp_path)
-    assert metrics.load("mine.py") is metrics.load(tmp_path / ".." / tmp_path.name / "mine.py")
+    first = metrics.load("mine.py")
+    assert first is metrics.load(tmp_path / ".." / tmp_path.name / "mine.py")
+    (tmp_path / "mine.py").write_text(MINE.replace("chance=0.0", "chance=1.0"))
+    assert metrics.load("mine.py") is not first
+    assert at_home["Worst"].chance == 1
+    assert list(metrics.own()) == ["Worst"]
 
 
 def test_a_file_that_does_not_run_says_which_it_is_and_leaves_nothing(at_home, tmp_path):
@@ -687,9 +720,6 @@ def test_a_file_that_does_not_run_says_which_it_is_and_leaves_nothing(at_home, t
     with pytest.raises(ValueError, match=r"second\.py does not run: ZeroDivisionError"):
         metrics.load(tmp_path / "second.py")
     assert "Worse" not in at_home
-    (tmp_path / "mine").write_text(MINE)
-    with pytest.raises(ValueError, match=r"expected a file of Python, something\.py, but got .*mine; rename it"):
-        metrics.load(tmp_path / "mine")
 
 
 @pytest.mark.parametrize("metric", [saco, mu_fidelity], ids=["SaCo", "MuFidelity"])
@@ -703,23 +733,6 @@ def test_what_is_asked_of_an_attribution_with_a_gradient_has_none(metric):
     found = metric(score, attribution.clone().requires_grad_())
     assert not found.requires_grad
     assert torch.equal(found, metric(score, attribution))
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        ("SaCo", {"ratio": "no"}, "expected ratio = True or False, but got 'no'"),
-        ("SaCo", {"exact": "no"}, "expected exact = True or False, but got 'no'"),
-        ("SaCo", {"statistic": "median"}, "expected statistic as one of faithlab.stats"),
-        ("SaCo", {"chance": "x"}, "expected chance as a number, or None, but got"),
-        ("SaCo", {"family": 3}, "expected family as a text, but got 3"),
-        ("SaCo", {"better": True}, "expected better = 1"),
-        ("SaCo", {"source": 5}, "expected where the metric is defined"),
-    ],
-)
-def test_a_value_of_another_type_is_an_error(name, given, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        METRICS[name].given(**given)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, lambda n: torch.tensor(n, dtype=torch.uint8)])
@@ -744,29 +757,15 @@ def test_an_explanation_may_lie_in_memory_in_any_order(name):
     torch.testing.assert_close(metric(task, turned), metric(task, turned.contiguous()), equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [torch.Tensor.to_sparse, lambda a: a.to("meta"), lambda a: torch.quantize_per_tensor(a, 0.1, 0, torch.qint8)],
-)
-@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_an_explanation_that_is_no_dense_tensor_is_an_error(made):
-    with pytest.raises(ValueError, match="as an ordinary dense tensor, but got a"):
-        METRICS["SaCo"].compute(None, made(torch.rand(3, 12)))
-
-
 def test_what_is_given_without_names_is_an_error():
     of = {"mine": torch.rand(2, 3)}
-    for metrics_, attributions, message in (
-        (METRICS, torch.rand(2, 3), "attributions by name, such as .* but got a Tensor"),
-        (list(METRICS), of, "metrics by name, such as .* but got a list"),
-        ({"mine": lambda score, attribution: 0}, of, "'mine' is a function; make one of a function: Metric"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            evaluate(metrics_, None, attributions)
+    for named, attributions in ((METRICS, torch.rand(2, 3)), (list(METRICS), of), ({"mine": len}, of)):
+        with pytest.raises(TypeError, match="expected metrics by name, .* and attributions by name, .* but got"):
+            evaluate(named, None, attributions)
 
 
 def test_a_share_in_half_precision_is_an_error():
-    with pytest.raises(ValueError, match="float16, which has too few decimals"):
+    with pytest.raises(ValueError, match=r"cap between 0 and 1 \(5 % is 0\.05\), in float64 or float32"):
         METRICS["FFid+"].given(cap=np.float16(0.35)).compute(None, torch.rand(2, 9), torch.tensor([0.5]))
 
 

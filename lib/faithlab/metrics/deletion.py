@@ -51,7 +51,6 @@ def curve(
         ValueError: an attribution that is no dense tensor of finite numbers, fractions outside [0, 1], a score that is
             NaN or infinite.
     """
-    validation.attribution(attribution)
     order = masks.order(attribution, present, direction)
     counts = masks.counts(fractions, order.shape[1] if present is None else present.to(order.device).sum(1))
     parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())), -1)

@@ -71,7 +71,6 @@ def remaining(
         ValueError: an attribution that is no dense tensor of finite numbers; fractions, alpha or cap outside [0, 1];
             fewer than one draw; a score that is NaN or infinite.
     """
-    validation.attribution(attribution)
     draws = validation.whole("draws", draws, 1)
     order = masks.order(attribution, present, direction)
     features = order.shape[1] if present is None else present.to(order.device).sum(1)

@@ -53,7 +53,6 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
         ValueError: an attribution that is no dense tensor of finite numbers, more groups than features, a score that is
             NaN or infinite.
     """
-    validation.attribution(attribution)
     order = masks.order(attribution, present)
     member = masks.group(order, groups, present)  # [B, F]
     here = member >= 0  # [B, F]
