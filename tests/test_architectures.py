@@ -352,7 +352,7 @@ def test_a_file_that_ends_the_program_is_no_end_without_a_word(tmp_path):
 def registry(monkeypatch):
     """What is registered meanwhile is forgotten."""
     before = dict(METRICS)
-    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    monkeypatch.setattr(metrics, "_PLACES", dict(metrics._PLACES))
     yield
     for name in set(METRICS) - set(before):
         del METRICS[name]

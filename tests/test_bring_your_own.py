@@ -37,7 +37,7 @@ def page(tmp_path_factory) -> dict:
     """
     names, said = {}, []
     with pytest.MonkeyPatch.context() as patch:
-        for registry in ("_OWN", "_LOADED"):
+        for registry in ("_PLACES", "_LOADED"):
             patch.setattr(metrics, registry, dict(getattr(metrics, registry)))
         patch.setattr(sys, "path", list(sys.path))
         patch.chdir(tmp_path_factory.mktemp("reader"))

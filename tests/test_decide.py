@@ -86,21 +86,10 @@ def test_looks_grow_and_end_at_the_last():
     assert (np.diff(found) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda: sequential.bounds([]), "increasing numbers of images"),
-        (lambda: sequential.bounds([1, 5]), "of at least two"),
-        (lambda: sequential.bounds([5, 5]), "increasing"),
-        (lambda: sequential.bounds([5], 1.0), "expected level between 0 and 1, but got 1.0"),
-        (lambda: sequential.looks(1, 5, 2), "images at the first look to be a whole number of at least 2"),
-        (lambda: sequential.looks(8, 5, 2), "images at the last look to be a whole number of at least 8"),
-        (lambda: sequential.looks(8, 50, 1.0), "expected growth above 1"),
-    ],
-)
-def test_bad_looks_are_errors(ask, message):
-    with pytest.raises(ValueError, match=message):
-        ask()
+@pytest.mark.parametrize(("images", "level"), [([1, 5], 0.05), ([5, 5], 0.05), ([5], 1.0)])
+def test_bad_looks_are_errors(images, level):
+    with pytest.raises(ValueError, match=r"expected increasing looks of two images or more, a level in \(0, 1\)"):
+        sequential.bounds(images, level)
 
 
 # The rule
@@ -146,11 +135,6 @@ def test_no_block_is_taken_after_the_decision():
     (only,) = sequential.until_decided(blocks(), [4, 8, 12])
     assert only.decided
     assert taken == [0]
-
-
-def test_blocks_that_do_not_fit_the_looks_are_errors():
-    with pytest.raises(ValueError, match="expected 4 images between two looks, but got 3"):
-        sequential.until_decided([torch.zeros(3)], [4, 8])
 
 
 def test_who_looks_often_decides_too_often_where_nothing_is_to_be_found():
@@ -378,25 +362,29 @@ BAD = {
     "attribution": (
         lambda: decide(METRIC, task(50), scores(np.zeros(49)), "random"),
         ValueError,
-        r"a: expected an attribution for each of the 50 inputs, \[50, features\], but got \(49, 3\)",
+        r"attribution 'a' \(or an explainer\) with a number for each of 50 inputs and 3 features, .* but got \(49, 3\)",
+    ),
+    "NumPy": (
+        lambda: decide(METRIC, task(50), np.zeros((50, 3)), "random"),
+        ValueError,
+        r"attribution 'a' \(or an explainer\) as a dense torch.Tensor .*but got ndarray",
     ),
     "few": (
         lambda: decide(METRIC, task(20), "random", "saliency"),
         ValueError,
-        "images for the first look, 32 of them, but there are 20; give more",
+        r"images for the first look, 32 of them, but there are 20, .*; give more",
     ),
     "budget": (
         lambda: decide(METRIC, task(50), "random", "saliency", budget=10),
         ValueError,
-        "there are 50, and the budget of 10 forwards for 5 images",
+        r"there are 50, and the budget \(10\) is for 5; give more",
     ),
-    "no budget": (lambda: decide(METRIC, task(50), "random", "saliency", budget=0), ValueError, "expected budget"),
     "names": (
         lambda: decide(METRIC, task(50), "random", "saliency", names=("x", "x")),
         ValueError,
         "two different names",
     ),
-    "level": (lambda: decide(METRIC, task(50), "random", "saliency", level=0), ValueError, "expected level between"),
+    "level": (lambda: decide(METRIC, task(50), "random", "saliency", level=0), ValueError, "a level in"),
 }
 
 
@@ -413,7 +401,10 @@ def test_explainers_are_named_by_themselves():
 
 def test_the_interval_of_each_look_is_drawn_over_its_forwards():
     looks = (Look(32, 100, 0.3, -0.1, 0.5), Look(40, 125, 0.2, 0.1, 0.4))
-    figure = plots.decisions([Decision("a", ("a", "b"), looks, 0), Decision("c", ("c", "b"), looks[:1], 0)], "lead")
+    found = [
+        Decision(**vars(looks[-1]), verdict=n, names=(n, "b"), looks=looks[: 2 - (n == "c")], missing=0) for n in "ac"
+    ]
+    figure = plots.decisions(found, "lead")
     left, right = figure.axes
     assert (left.get_title(), right.get_title(), left.get_ylabel()) == ("a - b", "c - b", "lead")
     bars = [segment.tolist() for segment in left.collections[0].get_segments()]

@@ -480,30 +480,6 @@ def test_permuting_cells_moves_an_image_as_a_whole(pairs):
         assert sorted(got.flatten().tolist()) == pytest.approx(sorted(values[n, e, images == i].tolist()))
 
 
-def test_a_long_statistic_is_asked_once_about_the_same_rows_and_weights(monkeypatch):
-    monkeypatch.setattr(samples, "_ANSWERS", {})
-    asked, correlated = [], samples._correlated
-    monkeypatch.setattr(samples, "_correlated", lambda pairs: asked.append(len(pairs)) or correlated(pairs))
-    values, ranked = normal(1, 3, 120), stats.Statistic(stats.association, (X, Y))
-    first = stats.estimate(table(values), ranked)
-    again = stats.estimate(table(values), ranked)
-    beside = stats.estimate(
-        table(values), stats.difference(ranked, stats.Statistic(stats.association, (X, {"explainer": "z"})))
-    )
-    assert asked == [1, 1]  # of the difference one side was known
-    assert again.pooled == first.pooled
-    other = values.clone()
-    other[0, 0, 7] += 3
-    changed = [
-        stats.estimate(table(values), ranked, seed=1),
-        stats.estimate(table(values), ranked, resamples=1200),
-        stats.estimate(table(values[..., :110]), ranked),
-        stats.estimate(table(other), ranked),
-    ]
-    assert asked == [1] * 6
-    assert len({float(of.low) for of in (first, beside, *changed)}) == 6
-
-
 def test_estimates_do_not_depend_on_the_order_of_rows_or_on_earlier_ones():
     values = normal(2, 2, 130)
     first = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)

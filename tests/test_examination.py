@@ -650,7 +650,7 @@ def test_a_metric_of_a_file_is_one(tmp_path):
 def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch):
     """As where FAITHLAB_METRICS names the file that is examined."""
     monkeypatch.setattr(metrics, "METRICS", dict(METRICS))
-    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    monkeypatch.setattr(metrics, "_PLACES", dict(metrics._PLACES))
     text = "from faithlab.metrics import register\n" + GOOD + GOOD.replace("mine", "other")
     (tmp_path / "mine.py").write_text(text + "register('Mine', mine, source='me')\n")
     module = metrics.load(tmp_path / "mine.py")

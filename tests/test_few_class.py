@@ -207,5 +207,5 @@ def test_another_number_of_classes_than_the_models_is_an_error():
     attribution = torch.rand(2, 16)
     told = few_class.few_class_fidelity(score, attribution, steps=4)
     torch.testing.assert_close(told, few_class.few_class_fidelity(lambda keep: score(keep), attribution, 3, steps=4))
-    with pytest.raises(ValueError, match="expected the 3 classes of the model, but got classes=10"):
+    with pytest.raises(ValueError, match="as many as the model's 3, but got 10"):
         few_class.few_class_fidelity(score, attribution, 10, steps=4)

@@ -255,13 +255,13 @@ def test_what_a_metric_says_of_itself_is_given_with_its_function(task, attributi
     other = METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="LeRF", better=-1)
     assert other.direction == "LeRF"
     torch.testing.assert_close(other(task, attributions["IG"]), METRICS["Comp."](task, attributions["IG"]))
-    with pytest.raises(ValueError, match="expected direction as one of MoRF, LeRF, but got 'morf'"):
+    with pytest.raises(ValueError, match=r"expected direction as one of .*, but got 'morf'"):
         METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="morf")
 
 
 @pytest.mark.parametrize("label", ["reference", "metric", "explainer", "direction", "images", "pairs", "colour"])
 def test_a_label_that_says_what_is_asked_is_not_given(task, attributions, label):
-    with pytest.raises(ValueError, match=f"^{label}: not a label to be given, which are part, dataset, network"):
+    with pytest.raises(ValueError, match=f"^{label}: no label to be given"):
         evaluate({"AOPC": METRICS["AOPC"]}, task, attributions, **{label: "blur"})
 
 
@@ -274,7 +274,7 @@ def test_a_label_that_says_what_is_asked_is_not_given(task, attributions, label)
         (
             {"network": "tuned"},
             ValueError,
-            r"expected network as one of \('original', 'fine-tuned', 'retrained'\), but got",
+            r"expected network as one of \('original', .*, but got",
         ),
         ({"sizes": [2.0]}, ValueError, "expected sizes between 0 and 1"),
     ],
@@ -296,13 +296,13 @@ def test_a_wrong_declaration_is_refused(declared, error, message):
 def test_a_metric_that_answers_something_else_is_refused_and_named(task, attributions, ask, came):
     with pytest.raises(ValueError, match=rf"expected scores \(5,\), .*but the metric gave .*{came}"):
         Metric(ask, source="me")(task, attributions["IG"])
-    with pytest.raises(ValueError, match="^the metric 'mine' fails: expected scores"):
+    with pytest.raises(ValueError, match=r"^the metric 'mine' fails: expected scores"):
         evaluate({"SaCo": METRICS["SaCo"], "mine": Metric(ask, source="me")}, task, attributions)
 
 
 def test_a_name_of_the_library_is_taken_and_ones_own_is_registered_again(registry):
     """A registration cell runs again after an edit (deeppavlov/DeepPavlov#262, blei-lab/edward#70)."""
-    with pytest.raises(ValueError, match="there is a metric 'SaCo' already, of .*metrics"):
+    with pytest.raises(ValueError, match=r"there is a metric 'SaCo' already, of .*metrics"):
         register("SaCo", METRICS["AOPC"])
     register("Mine", METRICS["SaCo"])
     with pytest.warns(UserWarning, match="'Mine' is registered again and replaces the earlier one"):
@@ -312,8 +312,8 @@ def test_a_name_of_the_library_is_taken_and_ones_own_is_registered_again(registr
 
 def test_metrics_and_their_scores_go_to_another_process(task, attributions):
     sent = pickle.loads(pickle.dumps(METRICS))
-    assert {name: dataclasses.replace(m, compute=None or len) for name, m in sent.items()} == {
-        name: dataclasses.replace(m, compute=len) for name, m in METRICS.items()
+    assert {name: m.given(compute=len) for name, m in sent.items()} == {
+        name: m.given(compute=len) for name, m in METRICS.items()
     }
     table = evaluate({"AUC": sent["AUC"]}, task, attributions)
     expected = evaluate({"AUC": METRICS["AUC"]}, task, attributions).frame()
@@ -341,7 +341,7 @@ def test_a_score_that_is_infinite_makes_its_metric_nan_and_no_other(task, attrib
     asked = {"sure": METRICS["Fid+"].given(output=sure), "SaCo": METRICS["SaCo"]}
     asked["infinite"] = Metric(lambda score, attribution: attribution[:, 0] / 0, source="me")
     with pytest.warns(
-        UserWarning, match="sure: the score of 5 of 5 images is NaN or infinite.*infinite: .*infinity for 5"
+        UserWarning, match=r"sure: the score of 5 of 5 images is NaN or infinite.*infinite: the metric gave"
     ):
         scores = evaluate(asked, task, attributions)
     assert scores.where(metric="sure").missing == 2 * 5 * 19
@@ -582,7 +582,7 @@ def linear(keep: torch.Tensor) -> torch.Tensor:
 
 def test_a_metric_that_fails_among_others_is_named(task, attributions):
     wrong = Metric(lambda score, attribution: {}["nothing"], source="me")
-    with pytest.raises(ValueError, match="^the metric 'mine' fails: KeyError: 'nothing'"):
+    with pytest.raises(ValueError, match=r"^the metric 'mine' fails: KeyError: 'nothing'"):
         evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, task, attributions)
 
 
@@ -648,7 +648,7 @@ def test_what_no_table_can_hold_is_refused_before_anything_is_asked(task, attrib
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs != "one network"])
 def test_forwards_are_those_of_an_explanation_of_one_network(name):
-    with pytest.raises(ValueError, match=f"this metric needs {METRICS[name].needs}"):
+    with pytest.raises(ValueError, match=f"this one needs {METRICS[name].needs}"):
         METRICS[name].forward_passes(12)
 
 
@@ -760,7 +760,7 @@ def test_an_explanation_may_lie_in_memory_in_any_order(name):
 def test_what_is_given_without_names_is_an_error():
     of = {"mine": torch.rand(2, 3)}
     for named, attributions in ((METRICS, torch.rand(2, 3)), (list(METRICS), of), ({"mine": len}, of)):
-        with pytest.raises(TypeError, match="expected metrics by name, .* and attributions by name, .* but got"):
+        with pytest.raises(TypeError, match=r"expected metrics by name, .* and attributions by name, .* but got"):
             evaluate(named, None, attributions)
 
 

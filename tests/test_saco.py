@@ -99,11 +99,6 @@ def test_of_a_random_attribution_it_is_zero_within_four_standard_errors(groups):
     assert found.std() > 0.1
 
 
-def test_one_group_makes_no_pair():
-    with pytest.raises(ValueError, match=r"compared in pairs .* a whole number from 2 to 6, but got 1"):
-        saco(logistic(torch.randn(2, 6)), torch.randn(2, 6), 1)
-
-
 @pytest.mark.parametrize(("features", "groups"), [(9, 5), (20, 6), (23, 7)])
 def test_unequal_groups_do_not_tilt_the_zero(features, groups):
     # Every feature matters about the same, so that a group with one feature less always loses less.

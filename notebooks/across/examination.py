@@ -339,7 +339,9 @@ run.claim(
     "this page",
     "SaCo does better in Chance than in Order, and F-Fidelity in Order than in Chance: each at home.",
     [
-        better(each, {"variant": here}, {"variant": other}, metric=name, name=f"{name}, {kind}", **where[kind])
+        better(
+            each, {"variant": here}, {"variant": other}, metric=name, less=False, name=f"{name}, {kind}", **where[kind]
+        )
         for kind, names in asked_of.items()
         for name, (here, other) in own_trials.items()
         if name in names

@@ -130,8 +130,8 @@ def better(table: Scores, x: Labels, y: Labels, *, less: bool | None = None, **h
         table: the long table.
         x: labels of the rows that shall be better.
         y: labels of those that they are compared with.
-        less: whether less is better; None: as the metric of the rows is registered, where its mean or area is compared,
-            else False.
+        less: whether less is better; None: as the one metric of the rows is registered, where its mean or area is
+            compared, else False. Rows that hold another number of a metric, such as its T, need less=False.
         **how: as in `above`; `printed` are the paper's numbers of x and y, labels are those of both.
     """
     return _part("better", table, [x, y], _signed([[1, -1]], _less(less, table, [x, y], **how)), 0, INFINITY, **how)
@@ -370,7 +370,7 @@ def _less(less: bool | None, table: Scores, cells: Sequence[Labels], *, of: Any 
     if less is not None or of not in (mean, area):
         return bool(less)
     names = {name for cell in cells for name in _values(table, "metric", **{**how, **cell})}
-    return {METRICS[name].better if name in METRICS else 1 for name in names} == {-1}
+    return len(names) == 1 and next(iter(names)) in METRICS and METRICS[names.pop()].better == -1
 
 
 def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tensor:
