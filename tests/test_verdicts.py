@@ -507,3 +507,20 @@ def test_of_several_open_parts_as_many_inputs_are_named_as_decide_all():
         else f"not even {verdicts.FAR_MORE} times as many inputs would decide the claim."
     )
     assert verdict.sentence.endswith(f"Were the estimates the truth, {told}")
+
+
+def test_less_is_better_where_the_metric_is_registered_so():
+    """Fid- and LOdds fall where explanations are better (annahedstroem/MetaQuantus#10, Quantus#113)."""
+    good, bad = torch.rand(2, 50, generator=torch.Generator().manual_seed(0)) + torch.tensor([[0.0], [0.5]])
+    about = {"images": range(50), "dataset": "d", "network": "n"}
+    of = {
+        m: Scores.concat(Scores.of(v, metric=m, explainer=e, **about) for e, v in (("x", good), ("y", bad)))
+        for m in ("LOdds", "AOPC")
+    }
+    for metric, sign in (("LOdds", 1), ("AOPC", -1)):
+        for part in (
+            claims.better(of[metric], {"explainer": "x"}, {"explainer": "y"}),
+            claims.best(of[metric], "explainer", "x"),
+        ):
+            assert sign * float(part.estimate.value) > 0.3
+    assert float(claims.better(of["LOdds"], {"explainer": "x"}, {"explainer": "y"}, less=False).estimate.value) < -0.3
