@@ -257,11 +257,11 @@ CALLS = {
     ),
     "a search of NaN": (
         lambda: search.anneal(nan_score, ORDER, steps=1),
-        r"expected \d+ finite scores",
+        r"expected finite scores \(\d+,\)",
     ),
     "a search of other answers": (
         lambda: search.anneal(lambda keep, images: keep.double(), ORDER, steps=1),
-        r"finite scores from -inf to inf, but got \(\d+, 4\)",
+        r"finite scores \(\d+,\) from -inf to inf, but got \(\d+, 4\)",
     ),
     "all subsets of NaN": (lambda: search.answers(nan_score, 2, 3), "score of 2 of 2 images holds NaN"),
     # perturbed

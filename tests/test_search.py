@@ -431,7 +431,7 @@ def test_an_interrupt_returns_the_best_so_far_and_can_be_resumed(name, caplog):
 def test_resuming_another_problem_is_an_error():
     score = search.lookup(anything(3, 8))
     part = search.anneal(score, starts(8), steps=2, restarts=2)
-    with pytest.raises(ValueError, match="resume a search of 3 chains of 8 features"):
+    with pytest.raises(ValueError, match=r"expected finite scores \(3, 2, 9\) .* but got \(6, 2, 9\)"):
         search.anneal(score, starts(8), steps=4, resume=part)
 
 
@@ -555,14 +555,14 @@ def test_a_proposal_is_given_up_once_it_cannot_be_taken_any_more():
 
 
 def test_a_score_outside_its_range_is_an_error():
-    with pytest.raises(ValueError, match=r"range -1e-06 to 1, but got .*; for logits leave"):
+    with pytest.raises(ValueError, match="from -1e-06 to 1, but got"):
         search.anneal(search.lookup(2 * anything(3, 5)), starts(5), steps=2, score_range=(0, 1))
 
 
 def test_going_on_from_scores_outside_the_range_is_an_error():
     score = search.lookup(2 * anything(3, 5))
     part = search.anneal(score, starts(5), steps=2)
-    with pytest.raises(ValueError, match="for logits leave the range out"):
+    with pytest.raises(ValueError, match="and a logit's range"):
         search.anneal(score, starts(5), steps=4, score_range=(0, 1), resume=part)
 
 
@@ -699,7 +699,7 @@ def test_a_nan_score_is_an_error(name):
     def broken(keep, images):
         return whole(keep, images).masked_fill((images == 1) & keep[:, 0] & ~keep[:, 3], math.nan)
 
-    with pytest.raises(ValueError, match="is NaN or infinite, so that no order can be preferred"):
+    with pytest.raises(ValueError, match="expected finite scores"):
         SEARCHES[name](broken, starts(6), steps=200)
 
 

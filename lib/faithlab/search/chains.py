@@ -86,14 +86,18 @@ class Problem:
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
         answers = self.score(keep, positions)
-        low, high = self.range or (-torch.inf, torch.inf)
-        if answers.shape != (len(keep),) or not bool((answers.isfinite() & (answers >= low) & (answers <= high)).all()):
-            raise ValueError(
-                f"expected {len(keep)} finite scores from {low:.3g} to {high:.3g}, but got {tuple(answers.shape)} from "
-                f"{answers.min():.3g} to {answers.max():.3g}; leave out images whose score is NaN, and a logit's range"
-            )
+        self.check(answers, (len(keep),))
         self.asked += torch.bincount(positions.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
+
+    def check(self, answers: Tensor, shape: tuple[int, ...]) -> None:
+        """Raise a ValueError where scores have another shape, are not finite, or are outside the range of the score."""
+        low, high = self.range or (-torch.inf, torch.inf)
+        if answers.shape != shape or not bool((answers.isfinite() & (answers >= low) & (answers <= high)).all()):
+            raise ValueError(
+                f"expected finite scores {shape} from {low:.3g} to {high:.3g}, but got {tuple(answers.shape)} from "
+                f"{answers.min():.3g} to {answers.max():.3g}; leave out images whose score is NaN, and a logit's range"
+            )
 
     def follow(
         self, positions: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor, least: Tensor | None = None
@@ -209,6 +213,7 @@ def run(
         state = problem.after(begin() if begin else {"order": start, "table": problem.start(owner, start)})
         history = [state["best"]]
     else:
+        problem.check(found.state["table"], (*start.shape[:1], len(problem.sides), start.shape[1] + 1))
         state, history = found.state, list((problem.sign * found.history).unbind(1))
         problem.asked += found.asked
     done = first = len(history) - 1

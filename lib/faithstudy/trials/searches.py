@@ -59,7 +59,7 @@ def tabu(
         ValueError: as `faithlab.search.insert`.
     """
     problem = Problem(score, objective, len(order))
-    identity, each, start = several(order, 1, seed, images, steps)
+    identity, each, start = several(order, 1, seed, images)
     features, tried = order.shape[1], each.repeat_interleave(candidates)
     streams = torch.arange(candidates, device=order.device) << 32
     swaps = rng.by_step(seed, identity, streams, 3, lambda u: swap(u, features))
@@ -113,7 +113,7 @@ def genetic(
         ValueError: as `faithlab.search.insert`.
     """
     problem = Problem(score, objective, len(order))
-    identity, owner, start = several(order, population, seed, images, steps)
+    identity, owner, start = several(order, population, seed, images)
     count, features = order.shape
     first = torch.arange(count, device=order.device)[:, None] * population
     drawn = rng.by_step(seed, identity, torch.arange(population, device=order.device) << 32, 10)
