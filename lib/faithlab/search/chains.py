@@ -86,14 +86,14 @@ class Problem:
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
         answers = self.score(keep, positions)
-        self.check(answers, (len(keep),))
+        self.check(answers.where(answers.isfinite(), torch.nan), (len(keep),))
         self.asked += torch.bincount(positions.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
 
     def check(self, answers: Tensor, shape: tuple[int, ...]) -> None:
-        """Raise a ValueError where scores have another shape, are not finite, or are outside the range of the score."""
+        """Raise a ValueError where scores have another shape, are NaN, or are outside the range of the score."""
         low, high = self.range or (-torch.inf, torch.inf)
-        if answers.shape != shape or not bool((answers.isfinite() & (answers >= low) & (answers <= high)).all()):
+        if answers.shape != shape or not bool(((answers >= low) & (answers <= high)).all()):
             raise ValueError(
                 f"expected finite scores {shape} from {low:.3g} to {high:.3g}, but got {tuple(answers.shape)} from "
                 f"{answers.min():.3g} to {answers.max():.3g}; leave out images whose score is NaN, and a logit's range"
