@@ -26,11 +26,18 @@ from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
 from faithstudy import paths, plots, profiles, provenance, published
 from faithstudy.claims import PARTLY, REPRODUCED
-from faithstudy.regression import INPUTS, LEFT_OUT, NOT_COMPARED
+from faithstudy.regression import NOT_COMPARED
 from faithstudy.run import UNHASHED, Recorded, recorded, recorded_runs
 from faithstudy.tables import SOURCES
 from faithstudy.trials import examination
 from faithstudy.trials.comparisons import in_one_sign
+
+INPUTS = (
+    *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "test_limit"),
+    *("fidelity_images", "split_images", "classifiers", "more_photographs", "sentences"),
+    *("attained_images", "reason_images", "same_images", "studies"),
+)
+"""Parameters that say how many inputs are evaluated, where they are numbers."""
 
 CALLED = {
     "photographs_judged": "photographs",
@@ -42,9 +49,6 @@ CALLED = {
     "test_limit": "test pictures",
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
-
-RESTS_ON = {"steps": "what a search finds", "roar_limit": "what ROAR's networks answer"}
-"""What of a page depends on a parameter of which a build has another value."""
 
 TELLING = f"{examination.BUILT} and one of {', '.join(examination.TELLING[:-1])} and {examination.TELLING[-1]}"
 """The trials that a metric has to pass to be used, in words."""
@@ -79,10 +83,8 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     (target / "columns.md").write_text(_columns(), encoding="utf-8")
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
 
-    said = {name: f": {why}" for name, why in NOT_COMPARED.items()}
-    said |= {name: f", of {' and '.join(RESTS_ON[key] for key in keys)}" for name, keys in LEFT_OUT.items()}
     # Not as Markdown: a fork may have a book without these pages.
-    apart = [f'- <a href="../notebooks/{name}.html">{name}</a>{what}.\n' for name, what in said.items()]
+    apart = [f'- <a href="../notebooks/{name}.html">{name}</a>: {why}.\n' for name, why in NOT_COMPARED.items()]
     (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
 
     declared = yaml.safe_load((paths.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
@@ -218,7 +220,7 @@ def _inputs(run: Mapping) -> str:
     counts = {}
     for parameter in INPUTS:
         count, name = given.get(parameter), CALLED.get(parameter, parameter)
-        if isinstance(count, int) and not parameter.startswith("one") and name not in counts:
+        if isinstance(count, int) and name not in counts:
             counts[name] = count
     if not counts:
         asked = set()

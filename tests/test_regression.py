@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from faithlab.scores import Scores
-from faithstudy import paths, profiles, regression, run
-from faithstudy.regression import FEW, LEAST, WAYS, compared, reason
+from faithstudy import paths, regression, run
+from faithstudy.regression import BFLOAT16, FLOAT32, LEAST
 from faithstudy.trials.optimum import SHARE
 
 SIZES = [0.25, 0.5, 0.75, 1.0]
@@ -21,6 +21,10 @@ def table(values, images=None, metric="Fid+", **labels):
     )
 
 
+def compared(built, kept, rounding=BFLOAT16):
+    return regression.compared(built, kept, rounding)
+
+
 def hits(rows, seed=0):
     return (torch.rand(rows, len(SIZES), generator=torch.Generator().manual_seed(seed)) > 0.5).to(torch.uint8)
 
@@ -28,21 +32,24 @@ def hits(rows, seed=0):
 def test_the_first_images_of_a_larger_run_agree():
     kept = hits(200)
     found = compared(table(kept[:50]), table(kept))
-    assert found == (200, 0, 0.0, 0, 0, FEW)
+    assert found == (200, 0, 0.0, 0, 0, BFLOAT16)
     assert found.holds
     assert "of 200 numbers, 0 differ from the recorded run (study)" in found.sentence("study")
 
 
-@pytest.mark.parametrize(("share", "holds"), [(FEW / 2, True), (FEW * 2, False)])
-def test_few_hits_may_flip_and_more_orders_of_hits(share, holds):
+@pytest.mark.parametrize("rounding", [FLOAT32, BFLOAT16])
+@pytest.mark.parametrize(("times", "holds"), [(0.5, True), (2, False)])
+def test_few_hits_may_flip_and_more_orders_of_hits(times, holds, rounding):
     kept = hits(500)
     changed = kept.clone().flatten()
-    places_ = torch.randperm(len(changed), generator=torch.Generator().manual_seed(1))[: int(share * len(changed))]
+    places_ = torch.randperm(len(changed), generator=torch.Generator().manual_seed(1))[
+        : int(times * rounding.few * len(changed))
+    ]
     changed[places_] = 1 - changed[places_]
-    found = compared(table(changed.view_as(kept)), table(kept))
+    found = compared(table(changed.view_as(kept)), table(kept), rounding)
     assert found.different == len(places_)
     assert found.holds == holds
-    assert found._replace(few=3 * FEW).holds
+    assert found._replace(rounding=rounding._replace(few=3 * rounding.few)).holds
 
 
 def test_a_shift_of_all_is_no_rounding():
@@ -75,12 +82,6 @@ def test_two_answers_of_few_inputs_are_rounding_and_three_are_not(turned, holds)
     found = compared(table(changed.view_as(few)), table(few))
     assert (found.different, found.shift, found.holds) == (turned, None, holds)
     assert f"no mean is of {LEAST} inputs" in found.sentence("study")
-
-
-def test_the_way_of_a_random_search_is_not_compared():
-    kept = torch.rand(40, generator=torch.Generator().manual_seed(0))
-    way = {"metric": f"{WAYS[0]}questions"}
-    assert compared(table(kept) + table(1 - kept, **way), table(kept) + table(kept, **way)).different == 0
 
 
 def test_missing_numbers_agree_with_missing_numbers_only():
@@ -144,53 +145,62 @@ def test_an_explainer_that_the_page_asks_since_is_said_and_no_difference():
 
 
 def test_no_common_size_is_an_error():
-    with pytest.raises(ValueError, match="asked at the sizes"):
+    with pytest.raises(ValueError, match="at the sizes"):
         compared(at_sizes(hits(10), [0.1, 0.2, 0.3, 0.4]), at_sizes(hits(10), SIZES))
 
 
-def test_settings_that_make_runs_incomparable_are_named():
-    name = "f-fidelity/images"
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """A build of a page and its record: `build(name, built, kept)` with facts of each and tables, for the command."""
 
-    quick, study = (profiles.resolve(name, profile) for profile in ("quick", "study"))
-    assert reason(name, quick, study) is None
-    assert reason(name, quick | {"draws": 7}, study) == f"draws is 7, recorded with {study['draws']}"
-    assert reason(name, quick | {"seeds": [0]}, study | {"seeds": [0, 1]}) is None
-    assert "seeds" in reason(name, quick | {"seeds": [0, 3]}, study | {"seeds": [0, 1]})
-    assert reason(name, quick | {"images": 7}, study) is None
-    assert reason(name, quick | {"size_step": 0.1}, study | {"size_step": 0.05}) is None
-    assert reason(name, quick | {"images": "mine"}, study) == f"images is mine, recorded with {study['images']}"
-    del study["beta"]
-    assert reason(name, quick, study) == "only one has beta"
-    name = "few-class-fidelity/natural-images"
-    quick, study = (profiles.resolve(name, of) for of in ("quick", "study"))
-    before = {key: of for key, of in study.items() if key not in regression.APART}
-    assert len(before) == len(study) - 2
-    assert reason(name, quick, before) is None, "recorded before the page had them"
+    def made(name, built, kept):
+        for place, (facts, tables) in {"built": built, "kept": kept}.items():
+            (tmp_path / place).mkdir(exist_ok=True)
+            for stem, scores in tables.items():
+                scores.save(tmp_path / place / f"{stem}.parquet")
+            about = {"notebook": name, "parameters": {}} | facts
+            (tmp_path / place / "provenance.json").write_text(json.dumps(about))
+        monkeypatch.setattr(run, "recorded_runs", lambda: [about | {"profile": "study"}])
+        monkeypatch.setattr(paths, "results", lambda name, profile: tmp_path / "built")
+        monkeypatch.setattr(paths, "recorded", lambda name, profile: tmp_path / "kept")
+        return regression.main([])
+
+    return made
 
 
-def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys):
+def test_the_command_fails_where_a_build_disagrees(build, monkeypatch, capsys):
     name, kept = "f-fidelity/images", hits(60)
-    records = {}
-    for place, scores, profile in (("built", kept[:30], "quick"), ("kept", kept, "study")):
-        folder = tmp_path / place
-        folder.mkdir()
-        table(scores).save(folder / "scores.parquet")
-
-        records[place] = {"notebook": name, "profile": profile, "parameters": profiles.resolve(name, profile)}
-        (folder / "provenance.json").write_text(json.dumps(records[place]))
-    monkeypatch.setattr(run, "recorded_runs", lambda: [records["kept"]])
-    monkeypatch.setattr(paths, "results", lambda name, profile: tmp_path / "built")
-    monkeypatch.setattr(paths, "recorded", lambda name, profile: tmp_path / "kept")
-    table(kept).save(tmp_path / "kept" / "more.parquet")
-    assert regression.main([]) == 1
+    record = {"parameters": {"draws": 10, "images": 60}}, {"scores": table(kept), "more": table(kept)}
+    own = {"parameters": {"draws": 10, "images": 30}}
+    assert build(name, (own, {"scores": table(kept[:30])}), record) == 1
     said = capsys.readouterr().out
     assert "of 120 numbers, 0 differ" in said
-    assert "more: not asked in this build" in said
-    monkeypatch.setattr(regression, "NOT_ASKED", {name: ("more",)})
-    assert regression.main([]) == 0
-    table(1 - kept[:30]).save(tmp_path / "built" / "scores.parquet")
-    assert regression.main([]) == 1
-    assert "120 differ" in capsys.readouterr().out
+    assert "more: not made in this build" in said
+    monkeypatch.setattr(regression, "LEFT_TO_THE_RECORD", {f"{name}, more"})
+    assert build(name, (own, {"scores": table(kept[:30])}), record) == 0
+    assert build(name, (own, {"scores": table(1 - kept[:30])}), record) == 1
+    assert "120 differ" in (said := capsys.readouterr().out)
+    assert "parameters that differ: images" in said
+    monkeypatch.setitem(regression.NOT_COMPARED, name, "a reason")
+    assert build(name, (own, {"scores": table(1 - kept[:30])}), record) == 0
+    assert "(study): a reason" in capsys.readouterr().out
+    assert regression.main(["--profile", "smoke"]) == 0
+    assert "nothing is compared" in capsys.readouterr().out
+
+
+PRECISIONS = [{}, {"precisions": ["float32"]}, {"precisions": ["bfloat16", "float32"]}]
+
+
+@pytest.mark.parametrize("built", PRECISIONS[1:])
+@pytest.mark.parametrize("kept", PRECISIONS)
+def test_rounding_is_that_of_the_precisions_of_build_and_record(built, kept, build):
+    recorded, strict = torch.rand(100, generator=torch.Generator().manual_seed(0)), built == kept == PRECISIONS[1]
+    near, far = (recorded * (1 - of) for of in (0.6 * BFLOAT16.near, 1.0))
+    tables = ({"scores": table(of, metric="LeRF")} for of in (recorded, near, far))
+    same, near, far = (
+        build("f-fidelity/images", (built, of), (kept, {"scores": table(recorded, metric="LeRF")})) for of in tables
+    )
+    assert (same, near, far) == (0, strict, 1)
 
 
 def network(name, sha256, **facts):
@@ -201,14 +211,9 @@ def test_networks_that_a_build_has_trained_by_itself_are_known_by_name_and_weigh
     ships = network("cifar10-vit-a", "1", shipped=True)
     orders = {"kind": "orders", "name": "cifar10-vit-a-x", "sha256": "3"}
     kept = {"networks": [ships, orders, network("cifar10-vit-b", "4"), network("cifar10-vit-c", "5")]}
-    built = {
-        "networks": [ships, orders | {"sha256": "6"}, network("cifar10-vit-b", "7"), network("cifar10-vit-c", "5")]
-    }
-    assert regression.trained_anew(built, kept) == {"cifar10-vit-b"}
-    other = {"networks": [ships, network("cifar10-vit-d", "5")]}
-    assert regression.trained_anew(other, kept) == set(), "another recipe is a fault, where it is not declared"
-    assert regression.trained_anew(other, kept, of_others=True) == {"cifar10-vit-d"}
-    assert regression.trained_anew(built, kept, of_others=True) == {"cifar10-vit-b"}
+    anew, other = [network("cifar10-vit-b", "7"), network("cifar10-vit-c", "5")], network("cifar10-vit-d", "5")
+    assert regression.trained_anew({"networks": [ships, orders | {"sha256": "6"}, *anew]}, kept) == {"cifar10-vit-b"}
+    assert regression.trained_anew({"networks": [ships, other]}, kept) == {"cifar10-vit-d"}
     assert regression.trained_anew(kept, kept) == regression.trained_anew({}, kept) == set()
 
 
@@ -222,78 +227,37 @@ def test_only_metrics_of_retrained_networks_are_of_another_network(metric, data,
     assert not regression.of_another_network(block, set())
 
 
-def test_rows_of_a_network_that_was_trained_anew_are_left_out_and_said(tmp_path, monkeypatch, capsys):
-    name, kept = "f-fidelity/vision-transformer", hits(60)
-    parameters = {of: profiles.resolve(name, of) for of in ("quick", "study")}
-    record = {"notebook": name, "profile": "study", "parameters": parameters["study"]}
+def test_rows_of_a_network_that_was_trained_anew_are_left_out_and_said(build, capsys):
+    kept = hits(60)
 
-    def save(place, plain, roar, weights):
-        (tmp_path / place).mkdir(exist_ok=True)
+    def of(plain, roar, weights):
         scores = table(plain, metric="Fid+") + table(roar, metric="ROAR+")
-        scores.labelled(dataset="cifar10 test").save(tmp_path / place / "scores.parquet")
-        about = {"parameters": parameters["quick"], "networks": [network("cifar10-vit-b", weights)]}
-        (tmp_path / place / "provenance.json").write_text(json.dumps(record | about))
+        return {"networks": [network("cifar10-vit-b", weights)]}, {"scores": scores.labelled(dataset="cifar10 test")}
 
-    save("kept", kept, kept, "1")
-    monkeypatch.setattr(run, "recorded_runs", lambda: [record | {"networks": [network("cifar10-vit-b", "1")]}])
-    monkeypatch.setattr(paths, "results", lambda name, profile: tmp_path / "built")
-    monkeypatch.setattr(paths, "recorded", lambda name, profile: tmp_path / "kept")
-    save("built", kept[:30], 1 - kept[:30], "2")
-    assert regression.main([]) == 0
+    def built(*facts):
+        return build("f-fidelity/vision-transformer", of(*facts), of(kept, kept, "1"))
+
+    assert built(kept[:30], 1 - kept[:30], "2") == 0
     said = capsys.readouterr().out
     assert "of 120 numbers, 0 differ" in said
     assert "30 rows of ROAR+ are of a network that was trained anew" in said
-    save("built", kept[:30], 1 - kept[:30], "1")  # the same network has no excuse
-    assert regression.main([]) == 1
-    save("built", 1 - kept[:30], kept[:30], "2")  # nor have the others' rows
-    assert regression.main([]) == 1
+    assert built(kept[:30], 1 - kept[:30], "1") == 1, "the same network has no excuse"
+    assert built(1 - kept[:30], kept[:30], "2") == 1, "nor have the others' rows"
 
 
 @pytest.mark.parametrize("searched", [{"explainer": "TRACE-Mo-p"}, {"explainer": "Greedy-Le"}, {"metric": SHARE}])
-def test_what_a_search_finds_is_left_out_and_counted(searched, tmp_path, monkeypatch, capsys):
-    name, kept = "trace/settings", torch.rand(30, generator=torch.Generator().manual_seed(0))
-    parameters = {of: profiles.resolve(name, of) for of in ("quick", "study")}
-    record = {"notebook": name, "profile": "study", "parameters": parameters["study"]}
+def test_what_a_search_finds_is_left_out_and_counted(searched, build, capsys):
+    kept = torch.rand(30, generator=torch.Generator().manual_seed(0))
 
-    def save(place, plain, found):
-        (tmp_path / place).mkdir(exist_ok=True)
+    def of(plain, found):
         rows = [table(plain, metric="LeRF"), table(found, metric="LeRF - MoRF").labelled(**searched)]
-        Scores.concat(rows).save(tmp_path / place / "scores.parquet")
-        about = {"parameters": parameters["quick"]}
-        (tmp_path / place / "provenance.json").write_text(json.dumps(record | about))
+        return {}, {"scores": Scores.concat(rows)}
 
-    save("kept", kept, kept)
-    monkeypatch.setattr(run, "recorded_runs", lambda: [record])
-    monkeypatch.setattr(paths, "results", lambda name, profile: tmp_path / "built")
-    monkeypatch.setattr(paths, "recorded", lambda name, profile: tmp_path / "kept")
-    save("built", kept, 1 - kept)
-    assert regression.main([]) == 0
+    assert build("trace/settings", of(kept, 1 - kept), of(kept, kept)) == 0
     said = capsys.readouterr().out
     assert "of 30 numbers, 0 differ" in said
     assert "30 rows are of what a search finds" in said
-    save("built", 1 - kept, kept)
-    assert regression.main([]) == 1
-
-
-def test_a_page_that_is_not_compared_is_a_fault_unless_it_is_declared(tmp_path, monkeypatch, capsys):
-    name = "f-fidelity/images"
-    record = {"notebook": name, "profile": "study", "parameters": profiles.resolve(name, "study")}
-    built = record | {"parameters": profiles.resolve(name, "quick") | {"draws": 7}}
-    (tmp_path / "provenance.json").write_text(json.dumps(built))
-    monkeypatch.setattr(run, "recorded_runs", lambda: [record])
-    monkeypatch.setattr(paths, "results", lambda name, profile: tmp_path)
-    assert regression.main([]) == 1
-    assert "draws is 7" in capsys.readouterr().out
-    assert regression.main(["--profile", "smoke"]) == 0
-    assert "nothing is compared" in capsys.readouterr().out
-    monkeypatch.setitem(regression.NOT_COMPARED, name, "a reason")
-    assert regression.main([]) == 0
-    assert "(study): a reason" in capsys.readouterr().out
-
-
-def test_declared_are_the_pages_whose_quick_run_is_no_subsample():
-    runs = {name: [profiles.resolve(name, of) for of in ("quick", "study")] for name in paths.pages()}
-    assert {name for name, both in runs.items() if reason(name, *both)} == set(regression.NOT_COMPARED)
+    assert build("trace/settings", of(1 - kept, kept), of(kept, kept)) == 1
 
 
 def test_of_two_inputs_rounding_is_measured_by_all_explainers():

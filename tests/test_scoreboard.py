@@ -18,7 +18,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithstudy import paths
 from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
-from faithstudy.regression import INPUTS, LEFT_OUT, NOT_COMPARED
+from faithstudy.regression import NOT_COMPARED
 from faithstudy.run import Recorded, recorded_runs
 from faithstudy.trials import examination
 
@@ -280,7 +280,7 @@ def test_pages_that_a_build_does_not_compare_are_named(tmp_path, results):
     scoreboard.write(results, tmp_path / "out")
     text = (tmp_path / "out/not-compared.md").read_text()
     named = re.findall(r'<a href="\.\./notebooks/(\S+)\.html">', text)
-    assert sorted(named) == sorted([*NOT_COMPARED, *LEFT_OUT])
+    assert sorted(named) == sorted(NOT_COMPARED)
     assert all((Path(__file__).parents[1] / f"notebooks/{name}.py").is_file() for name in named)
 
 
@@ -361,10 +361,6 @@ def test_the_long_tables_are_a_data_set_with_its_dictionary(results, tmp_path):
     kept = paths.root() / "data/results" / file.strip("`")
     described = [line.split("`")[1] for line in scoreboard._columns().splitlines()[2:]]
     assert described == list(pd.read_parquet(kept).columns)
-
-
-def test_what_recorded_runs_are_said_to_count_are_counts_of_inputs():
-    assert set(scoreboard.CALLED) <= set(INPUTS)
 
 
 def save(folder, name, rows):

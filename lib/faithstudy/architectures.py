@@ -116,8 +116,8 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
 
     Args:
         network: as in `named`.
-        parameters: images (how many inputs), side (of an image, in features), beta, precision, steps (of Integrated
-            Gradients), and by model: explainers, training, tuning.
+        parameters: images (how many inputs), side (of an image, in features), beta, precision (for images), steps (of
+            Integrated Gradients), and by model: explainers, training, tuning.
 
     Raises:
         ValueError: no such network, or no explainers for it.
@@ -130,9 +130,10 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
     pair = recipes.pair(kind.recipe, seed, beta=parameters["beta"], **changes)
     recipe = pair["original"]
     data = datasets.load(recipe.data, "test", **recipe.data_options)
-    options: dict[str, Any] = {"tuned": pair["fine-tuned"], "name": kind.network, "precision": parameters["precision"]}
+    options: dict[str, Any] = {"tuned": pair["fine-tuned"], "name": kind.network}
     if data.inputs.ndim == 4:
         options["features"] = segments_of(data.inputs.shape[-1], parameters["side"])
+        options["precision"] = parameters["precision"]
     places = chosen(data, parameters["images"], LONG.get(recipe.data, 1))
     task = tasks.task(recipe, places, about="prediction", data=data, **options)
     if data.inputs.ndim == 4:

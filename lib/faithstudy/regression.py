@@ -1,8 +1,9 @@
-"""Does a build agree with the record? ``python -m faithstudy.regression --profile quick``.
+"""Whether a build agrees with the record: ``python -m faithstudy.regression --profile quick``.
 
-A quick run asks about the first images of the recorded run, with the same networks and settings: so every row that
-both have must hold the same numbers at the sizes that both have, whatever processor made them. Rounding differs between
-processors, and where two classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
+A quick run evaluates the first images of the recorded run, with the same networks and settings: so every row that both
+have must hold the same numbers at the sizes that both have, whatever processor made them. Rounding differs between
+processors, and where two classes are all but even it decides a hit; so rows may differ, but few, and not to one side:
+by `FLOAT32` where both have evaluated in float32, else by `BFLOAT16`.
 
 A search for the best order takes another way where rounding decides one step: what it finds, and what is a share of
 that, is left out, and counted.
@@ -25,55 +26,21 @@ from faithstudy import paths, profiles
 from faithstudy import run as results
 from faithstudy.trials import optimum
 
-INPUTS = (
-    *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "test_limit"),
-    *("fidelity_images", "split_images", "classifiers", "ones", "one_draws", "more_photographs", "sentences"),
-    *("attained_images", "reason_images", "same_images", "studies"),
-)
-"""Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
-of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
-
-APART = (
-    *("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer"),
-    *("repeats", "restarts", "subsets", "other_forms", "unbounded_epochs", "explained_by", "growing"),
-    *("loop_images", "counted"),
-)
-"""Parameters of figures, tables, networks, data and explainers of their own: no row that a run without them has depends
-on them."""
-
-LEFT_OUT = {
-    "f-fidelity/vision-transformer": ("roar_limit",),
-    "trace/explainers": ("steps",),
-    "trace/settings": ("steps",),
-}
-"""Pages, and their parameters on which only rows rest that are left out: of a search, or of a network of ROAR."""
-
-NOT_ASKED = {"f-fidelity/explainers": ("attained",), "saco/beyond-vits": ("attained",)}
-"""Pages, and the tables that quick leaves to the record. That a build lacks another one is a fault."""
-
-OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
-"""Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
-
 NOT_COMPARED = {
     "across/examination": "the search for the best order has fewer forwards in quick",
     "cost/f-fidelity": "every network that judges is trained anew there, in quick on fewer images",
     "cost/forwards": "the split of the variance has fewer draws in quick",
     "cost/search": "searches have fewer steps in quick",
-    "trace/best-orders": "quick asks one network, and about no subsets that cost much",
-    "trace/annealing": "quick asks about all subsets of fewer features",
+    "trace/best-orders": "quick evaluates one network, and no subsets that cost much",
+    "trace/annealing": "quick evaluates all subsets of fewer features",
     "trace/networks": "searches of photographs have fewer steps in quick",
-    "trace/optimality": "quick asks about all subsets of fewer features",
+    "trace/optimality": "quick evaluates all subsets of fewer features",
     "trace/searches": "quick compares other searches, which cost less",
 }
-"""Pages whose quick run is no subsample of the recorded one, and why. Of any other page that is a fault."""
+"""Pages whose quick run is no subsample of the recorded one, and why."""
 
-NEAR = 0.05
-"""Two numbers agree within this share of the range of their metric's values on the same data and network, of all
-explainers: bfloat16 has 8 bits, and of two inputs the numbers of one explainer may lie next to each other."""
-
-FEW = 0.03
-"""The share of all numbers of a table that may differ by more: a processor with bfloat16 beside one without turned 1.8
-% of the hits of EfficientNet-Lite0. Two may in any table: of few numbers two are no small share."""
+LEFT_TO_THE_RECORD = {"f-fidelity/explainers, attained", "saco/beyond-vits, attained"}
+"""Tables that quick does not make. That a build lacks another one is a fault."""
 
 MORE = {"across/rivals, draws": 0.15, "trace/optimum-of-photographs, answers": 0.15}
 """Tables of which a larger share may differ. Numbers that are orders of the hits of one input: each rests on a hundred
@@ -81,14 +48,31 @@ hits and more, one of which moves it by a step; seen 5 of 72, beside 0.4 % of th
 EfficientNet-Lite0 gives to photographs without some of their patches: bfloat16 moves them by 0.02 in the mean and
 0.11 at most; seen 11 of 144."""
 
-SHIFT = 0.02
-"""How far, in shares of that range, the mean of a metric and explainer may move over all its rows."""
-
 LEAST = 10
-"""Inputs whose mean is looked at, at least: of fewer, one that rounding turns moves it by itself, and is counted."""
+"""Inputs whose mean is compared, at least: of fewer, one that rounding turns moves it by itself, and is counted."""
 
-WAYS = ("part of the optimum by ", "part of the optimum, ")
-"""How metrics begin that tell the way of a random search: where rounding decides one step, the rest is another way."""
+
+class Rounding(NamedTuple):
+    """How far the numbers of a build and of the record may differ, as shares.
+
+    Attributes:
+        near: two numbers agree within this share of the range of their metric's values on the same data and network, of
+            all explainers: of two inputs the numbers of one explainer may lie next to each other.
+        few: of all numbers of a table that may differ by more. Two may in any: of few numbers two are no small share.
+        shift: of that range, by which the mean of a metric and explainer may move over all its rows.
+    """
+
+    near: float
+    few: float
+    shift: float
+
+
+FLOAT32 = Rounding(near=0.01, few=0.005, shift=0.005)
+"""Seen TODO."""
+
+BFLOAT16 = Rounding(near=0.05, few=0.03, shift=0.02)
+"""Where the record or the build has evaluated in bfloat16, which has 8 bits: that turned 1.8 % of the hits of
+EfficientNet-Lite0."""
 
 
 class Agreement(NamedTuple):
@@ -102,21 +86,21 @@ class Agreement(NamedTuple):
         absent: rows of the build that the record lacks. Where only inputs that a network recognises are asked about,
             rounding decides about a few.
         new: rows of explainers that the record has nowhere: the page asks them since.
-        few: the share of the values that may be different.
+        rounding: how far they may differ.
     """
 
     values: int
     different: int
     shift: float | None
     absent: int
-    new: int = 0
-    few: float = FEW
+    new: int
+    rounding: Rounding
 
     @property
     def holds(self) -> bool:
         """Whether what differs is no more than rounding makes."""
-        few = self.different <= max(2, self.few * self.values)
-        return self.values > 0 and few and (self.shift is None or self.shift <= SHIFT)
+        few = self.different <= max(2, self.rounding.few * self.values)
+        return self.values > 0 and few and (self.shift is None or self.shift <= self.rounding.shift)
 
     def sentence(self, profile: str) -> str:
         """What was found, in a line.
@@ -131,27 +115,26 @@ class Agreement(NamedTuple):
             moved = f"means by up to {100 * self.shift:.2g} % of the range"
         return (
             f"of {self.values} numbers, {self.different} differ from the recorded run ({profile}), {moved}{absent}"
-            + ("" if self.holds else ". That is more than rounding makes.")
+            + ("" if self.holds else "; that is more than rounding makes")
         )
 
 
-def compared(built: Scores, kept: Scores) -> Agreement:
+def compared(built: Scores, kept: Scores, rounding: Rounding) -> Agreement:
     """Compare the rows of a build with those of the recorded run.
 
     Args:
         built: the table of the build.
         kept: that of the recorded run.
+        rounding: how far they may differ.
 
     Raises:
-        ValueError: a metric was asked at no size of the recorded ones.
+        ValueError: a metric was evaluated at no size of the recorded ones.
     """
     known = {block.key: block for block in kept}
     asked, spans = kept.labels("explainer"), _spans(kept)
     values = different = absent = new = 0
     shift = None
     for block in built:
-        if str(block.labels.get("metric")).startswith(WAYS):
-            continue
         other = known.get(block.key)
         if other is None and block.labels.get("explainer") not in [None, *asked]:
             new += len(block.images)
@@ -172,7 +155,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         if shared:
             now, then = (of[:, list(places)] for of, places in zip((now, then), shared, strict=True))
         span = spans[_scale(block)]
-        same = ((now - then).abs() <= NEAR * span) | (now.isnan() & then.isnan())
+        same = ((now - then).abs() <= rounding.near * span) | (now.isnan() & then.isnan())
         values += same.numel()
         different += int((~same).sum())
         if len(pairs) < LEAST:
@@ -181,7 +164,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         # One answer that rounding turns is counted above. Of few it would move the mean by more than rounding does.
         one = moved[moved.abs().argmax()] if len(moved) > 1 else 0
         shift = max(shift or 0.0, float((moved.sum() - one).abs()) / max(1, int((~(now - then).isnan()).sum())) / span)
-    return Agreement(values, different, shift, absent, new)
+    return Agreement(values, different, shift, absent, new, rounding)
 
 
 def _scale(block: Block) -> tuple[Label, ...]:
@@ -207,7 +190,7 @@ def _shared(block: Block, other: Block) -> tuple[tuple[int, ...], tuple[int, ...
     at = {round(size, 6): place for place, size in enumerate(other.sizes or ())}
     both = [(place, at[round(size, 6)]) for place, size in enumerate(block.sizes or ()) if round(size, 6) in at]
     if not both:
-        raise ValueError(f"{dict(block.labels)}: asked at the sizes {block.sizes}, recorded at {other.sizes}")
+        raise ValueError(f"{dict(block.labels)}: evaluated at the sizes {block.sizes}, recorded at {other.sizes}")
     return tuple(zip(*both, strict=True))
 
 
@@ -216,27 +199,26 @@ def _rows(block: Block) -> list[tuple[int, int | None]]:
     return list(zip(block.images.tolist(), pairs, strict=True))
 
 
-def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any], *, of_others: bool = False) -> set[str]:
+def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
     """The networks that a build has trained, none of which ships, with other weights than the recorded run's.
 
     Args:
         built: provenance of the run of the build.
         kept: that of the recorded run.
-        of_others: those by recipes that the recorded run does not know, too.
     """
     own, other = (
         {
-            of["name"]: of["sha256"]
+            (of["name"], of["sha256"])
             for of in run.get("networks", ())
             if of["kind"] == "network" and not of.get("shipped")
         }
         for run in (built, kept)
     )
-    return {name for name, weights in own.items() if weights != other.get(name, None if of_others else weights)}
+    return {name for name, _ in own - other}
 
 
 def of_another_network(block: Block, networks: Collection[str]) -> bool:
-    """Whether a metric asks a retrained network, and it is among these of the data.
+    """Whether a metric evaluates a retrained network, and it is among these of the data.
 
     If the network that is explained were among them, its other metrics would tell.
 
@@ -245,40 +227,12 @@ def of_another_network(block: Block, networks: Collection[str]) -> bool:
         networks: names that begin with their data, of `trained_anew`.
     """
     metric, data = METRICS.get(block.labels.get("metric")), str(block.labels.get("dataset")).rsplit(" ", 1)[0]
-    return (
-        metric is not None and metric.network == "retrained" and any(name.startswith(f"{data}-") for name in networks)
-    )
-
-
-def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
-    """Why the rows of two runs cannot be compared: a setting that differs; None where they can.
-
-    Args:
-        name: the notebook.
-        built: parameters of the run of the build.
-        kept: those of the recorded run.
-    """
-    for key in profiles.defaults(name):
-        if key in ("profile", *APART, *LEFT_OUT.get(name, ())):
-            continue
-        if key in built and key in kept and built[key] == kept[key]:
-            continue
-        if key in OF_A_FOLDER and built.get("folder") is None:
-            continue  # nor had a run from before the page asked for one
-        if key not in built or key not in kept:
-            return f"only one has {key}"
-        if key == "size_step":
-            continue  # random subsets belong to their size, not to the other sizes
-        if key in INPUTS and all(not isinstance(of[key], str) for of in (built, kept)):
-            continue
-        if isinstance(built[key], list) and set(map(str, built[key])) <= set(map(str, kept[key])):
-            continue  # rows know their labels
-        return f"{key} is {built[key]}, recorded with {kept[key]}"
-    return None
+    retrained = metric is not None and metric.network == "retrained"
+    return retrained and any(name.startswith(f"{data}-") for name in networks)
 
 
 def report(profile: str) -> tuple[list[str], bool]:
-    """A line for each page of a build that has a larger recorded run, and whether all of them agree.
+    """A line for each table of a build that has a larger recorded run, and whether all of them agree.
 
     Args:
         profile: the profile of the build.
@@ -289,19 +243,21 @@ def report(profile: str) -> tuple[list[str], bool]:
         built, kept = paths.results(name, profile), paths.recorded(name, of)
         if of == profile or not (built / "provenance.json").is_file():
             continue
-        now = json.loads((built / "provenance.json").read_text(encoding="utf-8"))
-        if why := reason(name, now["parameters"], record["parameters"]):
-            declared = NOT_COMPARED.get(name)
-            good = good and declared is not None
-            said = declared or f"{why}. No reason for it is declared."
-            lines.append(f"{name}: not compared with the recorded run ({of}): {said}")
+        if name in NOT_COMPARED:
+            lines.append(f"{name}: not compared with the recorded run ({of}): {NOT_COMPARED[name]}")
             continue
+        now = json.loads((built / "provenance.json").read_text(encoding="utf-8"))
+        # A run from before precisions were noted may be of either.
+        either = [precision for of in (now, record) for precision in of.get("precisions", ["bfloat16"])]
+        rounding = BFLOAT16 if "bfloat16" in either else FLOAT32
+        other = [key for key, value in now["parameters"].items() if record["parameters"].get(key) != value]
+        networks = trained_anew(now, record)
         for path in sorted(kept.glob("*.parquet")):
+            table = f"{name}, {path.stem}"
             if not (built / path.name).is_file():
-                lines.append(f"{name}, {path.stem}: not asked in this build")
-                good = good and path.stem in NOT_ASKED.get(name, ())
+                lines.append(f"{table}: not made in this build")
+                good = good and table in LEFT_TO_THE_RECORD
                 continue
-            networks = trained_anew(now, record, of_others="roar_limit" in LEFT_OUT.get(name, ()))
             rows, apart, found = [], [], 0
             for block in Scores.load(built / path.name):
                 if optimum.searched(block.labels):
@@ -314,13 +270,15 @@ def report(profile: str) -> tuple[list[str], bool]:
                 left.append(f"{len(apart)} rows of {of_metrics} are of a network that was trained anew")
             if found:
                 left.append(f"{found} rows are of what a search finds, whose way rounding decides")
-            said = f"left out: {'; '.join(left)}" * bool(left)
+            said = f"; left out: {'; '.join(left)}" * bool(left)
             if not len(rows):
-                lines.append(f"{name}, {path.stem}: not compared; {said}")
+                lines.append(f"{table}: not compared{said}")
                 continue
-            agreed = compared(rows, Scores.load(path))._replace(few=MORE.get(f"{name}, {path.stem}", FEW))
+            agreed = compared(rows, Scores.load(path), rounding._replace(few=MORE.get(table, rounding.few)))
             good = good and agreed.holds
-            lines.append(f"{name}, {path.stem}: {agreed.sentence(of)}" + f"; {said}" * bool(said))
+            if not agreed.holds:
+                said += f"; parameters that differ: {', '.join(other) or 'none'}"
+            lines.append(f"{table}: {agreed.sentence(of)}{said}")
     return lines, good
 
 

@@ -376,6 +376,7 @@ class Run:
             "tables": self._tables,
             "own_files": self._files,
             "networks": origins.used(),
+            "precisions": sorted(origins.PRECISIONS),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started + sum(took for _, took in self._found), 2),
             "commit": self._commit,

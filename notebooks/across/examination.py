@@ -56,7 +56,7 @@ draws = 2  # random subsets of R- and F-Fidelity; the paper draws 50
 budget = 700  # forwards for each input and metric, in Gaming
 gamed = 2  # inputs of Gaming
 seeds = [0]  # of noise, random orders and searches
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of forwards of images, where the device computes it natively; else float32
 
 # %% tags=["hide-input"]
 import itertools

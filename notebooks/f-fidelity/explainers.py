@@ -58,7 +58,6 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import baselines, segments, stats
-from faithlab.engine import native_precision
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
@@ -127,7 +126,7 @@ def photographed(data, every, picked, **options):
         training_seed=seed,
         images=picked,
         tuned=trained(tuning_on_photographs),
-        precision=native_precision(device) if precision == "bfloat16" else torch.float32,
+        precision=tasks.dtype(precision, device),
     )
 
 

@@ -49,7 +49,7 @@ longest = 0.6  # the largest size
 explainers = ["smoothgrad-squared", "integrated-gradients", "input-x-gradient", "gradcam"]
 photographs = 14  # of CIFAR-10
 photograph_betas = [0.025, 0.05, 0.075, 0.1]  # their network is used to no more
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of forwards of photographs, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the data and the random subsets
 
@@ -103,7 +103,7 @@ for share, training_seed in itertools.product(digit_shares, training_seeds):
     used = {"epochs": tuning_epochs, "rate": 2e-3, "mask_share": max(betas)}
     tuned = dataclasses.replace(original, start=original, **used)
     # The fine-tuned network is explained too: the size is a question about one network.
-    about = {"tuned": tuned, "name": "CNN", "precision": precision, "data": test}
+    about = {"tuned": tuned, "name": "CNN", "data": test}
     both = tasks.task(original, len(test), **about), tasks.task(tuned, images, **about)
     recognising, read_off = (dataclasses.replace(task, dataset=set_of[share]) for task in both)
     masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))

@@ -42,7 +42,6 @@ beta = 0.1
 vary_draws = [1, 4, 10]  # the paper: 10, 30, 50, 80, 150
 vary_alpha = [0.3, 0.5, 0.7]
 vary_beta = [0.05, 0.1, 0.2]
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the data and of the random subsets
 
@@ -90,7 +89,7 @@ for training_seed in training_seeds:
     )
     for b in sorted({*vary_beta, beta}):
         tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=b, start=original)
-        own = tasks.task(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
+        own = tasks.task(original, images, tuned=tuned, name="CNN", data=test)
         chosen.setdefault(training_seed, {})[b] = own
 
 # %% [markdown]

@@ -59,7 +59,7 @@ one_by = ["truth", "Grad-CAM"]  # their rankings
 one_draws = 10  # random subsets of one image, for each setting and size
 shown_draws = 24  # of an input that is shown
 class_least = 30  # inputs of a class that is read by itself
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of forwards of images, where the device computes it natively; else float32
 seed = 0  # of places, searches and random subsets
 
 # %% tags=["hide-input"]
@@ -116,7 +116,7 @@ ig, sg = {"steps": integration_steps}, {"samples": smooth_samples, "seed": seed}
 gradients = {"SG-SQ": ("smoothgrad-squared", sg), "Integrated Gradients": ("integrated-gradients", ig)}
 embedded = {"Integrated Gradients": ("integrated-gradients-embedding", ig)}
 embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
-pictures = {"network": "ResNet-9", "draws": image_draws}
+pictures = {"network": "ResNet-9", "precision": precision, "draws": image_draws}
 pictures |= {"explainers": gradients | {"Grad-CAM": "gradcam", "centre": sizes.centre}}
 pictures |= {"groups": segments.patches(32, 32, 8)}  # what TRACE moves as one
 words = {"network": "LSTM", "draws": draws, "explainers": embedded}
@@ -140,8 +140,7 @@ asked += [
 settings = [Setting(alphas[0], beta) for beta in betas]
 settings += [Setting(alpha, betas[len(betas) // 2]) for alpha in alphas[1:]]
 fractions = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
-common = {"precision": precision, "seed": seed}
-cases = [sizes.case(name, of, most, settings, fractions, **how, **common) for name, of, most, how in asked]
+cases = [sizes.case(name, of, most, settings, fractions, **how, seed=seed) for name, of, most, how in asked]
 kinds = {c.task.dataset: c for c in reversed(cases)}  # of photographs the first network
 rows = []
 for name, c in reversed(kinds.items()):

@@ -51,7 +51,7 @@ ones = 1  # inputs of each kind that are read by themselves
 one_by = ["truth"]  # their rankings
 one_draws = 2  # random subsets of one photograph, for each setting and size; of fewer than 20 no size is named
 shown_draws = 8  # of a photograph that is shown
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of forwards of photographs, where the device computes it natively; else float32
 seed = 0  # of places and random subsets
 
 # %% tags=["hide-input"]
@@ -62,7 +62,7 @@ import torch
 from IPython.display import Markdown
 from torch.nn import functional
 
-from faithlab import engine, segments
+from faithlab import segments
 from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read
 from faithlab.outputs import correct
 from faithlab.scores import Scores
@@ -71,7 +71,7 @@ from faithstudy import plots, recipes, summaries, tables
 from faithstudy.data import datasets
 from faithstudy.networks import pretrained
 from faithstudy.run import Run, recorded
-from faithstudy.trials import sizes
+from faithstudy.trials import sizes, tasks
 
 plots.theme()
 run = Run("f-fidelity/sizes-of-photographs", globals())
@@ -115,7 +115,7 @@ def pictured(kind, data, most, places):
     if kind.startswith("smaller"):
         x, known = smaller(x, places)
     about = {"dataset": kind, "network": network, "images": places, "tuned": model}
-    about["precision"] = engine.native_precision() if precision == "bfloat16" else torch.float32
+    about["precision"] = tasks.dtype(precision)
     grid = segments.patches(*x.shape[-2:], patch)
     task = Task(model, x, data.labels[places], grid, **about)
     whole = torch.ones(len(x), 1, segments.count(grid), dtype=torch.bool)
@@ -137,7 +137,7 @@ def written(kind, blank, **how):
     tuned = recipes.pair(recipes.LSTM, 0, beta=max(betas) + blank, training=of)["fine-tuned"]
     embedded = {"Integrated Gradients": ("integrated-gradients-embedding", {"steps": integration_steps})}
     embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
-    how |= {"network": "LSTM", "explainers": embedded, "draws": sentence_draws, "precision": precision, "seed": seed}
+    how |= {"network": "LSTM", "explainers": embedded, "draws": sentence_draws, "seed": seed}
     return sizes.case(kind, tuned, sentences, settings, fractions, **how)
 
 

@@ -58,7 +58,6 @@ alpha = 0.5
 beta = 0.1
 draws = 4  # random subsets per series, size and direction; the paper draws 50. One is too few for single sizes
 integration_steps = 32  # of Integrated Gradients
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the random subsets
 
@@ -71,7 +70,7 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, masks, stats
+from faithlab import masks, stats
 from faithlab.metrics import METRICS, fidelities, own
 from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
@@ -151,7 +150,7 @@ for name, architecture, s in itertools.product(data, architectures, training_see
         again = dataclasses.replace(original, data_options={"unit": unit}, epochs=roar_epochs * times)
         tuning = {"epochs": tuning_epochs * times, "rate": tuning_rate, "mask_share": beta, "start": original}
         options = {"tuned": dataclasses.replace(again, **tuning), "data": datasets.load(name, "test", unit=unit)}
-        options |= {"name": NETWORKS[architecture], "precision": precision}
+        options["name"] = NETWORKS[architecture]
         task, own_roar = tasks.task(original, places[name], **options), (again, original, explained[unit])
         chosen[name, architecture, s, unit] = dataclasses.replace(task, retrained=roar.networks(*own_roar))
 
@@ -215,9 +214,6 @@ trial = {"levels": noise_shares, "seeds": seeds}
 asked = [degraded.degraded(metrics, task, attributions[key], **trial) for key, task in chosen.items()]
 scores = Scores.concat(asked)
 run.save(scores, "scores")
-same = tables.at_least(min(engine.agreement(s.model, s.x, s.target, s.precision)["argmax"] for s in chosen.values()))
-form = str(task.precision).removeprefix("torch.")
-Markdown(f"Forwards ran in {form}: the predicted class is the float32 one on {same} of the whole series.")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, of which the axis counts the share, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the features.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
 # By what a figure calls them: the pairs of data set and network.

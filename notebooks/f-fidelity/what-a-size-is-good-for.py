@@ -49,7 +49,7 @@ searched = []  # the data for which TRACE searches an order
 search_steps = 300  # of its annealing
 smooth_samples = 16  # noisy copies for SG-SQ
 integration_steps = 32  # of Integrated Gradients
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of forwards of images, where the device computes it natively; else float32
 seed = 0  # of places, searches and random subsets
 
 # %% tags=["hide-input"]
@@ -107,7 +107,7 @@ gradients = {"SG-SQ": ("smoothgrad-squared", sg), "Integrated Gradients": ("inte
 embedded = {"Integrated Gradients": ("integrated-gradients-embedding", ig)}
 embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
 pictures = {"network": "ResNet-9", "draws": image_draws, "explainers": gradients | {"Grad-CAM": "gradcam"}}
-pictures |= {"groups": segments.patches(32, 32, 8)}  # what TRACE moves as one
+pictures |= {"groups": segments.patches(32, 32, 8), "precision": precision}  # TRACE moves a group as one
 words = {"network": "LSTM", "draws": draws, "explainers": embedded}
 steps = {"network": "LSTM", "draws": draws, "explainers": gradients, "groups": segments.time_steps(100) // 5}
 
@@ -121,8 +121,7 @@ asked = [  # kind, network, how many, and how
 settings = [Setting(alphas[0], beta) for beta in betas]
 settings += [Setting(alpha, betas[len(betas) // 2]) for alpha in alphas[1:]]
 fractions = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
-common = {"precision": precision, "seed": seed}
-cases = [sizes.case(name, of, most, settings, fractions, **how, **common) for name, of, most, how in asked]
+cases = [sizes.case(name, of, most, settings, fractions, **how, seed=seed) for name, of, most, how in asked]
 
 about = {"output": probability, "sizes": [k / 16 for k in range(17)]}
 ends = {

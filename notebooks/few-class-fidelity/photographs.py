@@ -51,7 +51,7 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, stats
+from faithlab import stats
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.task import Task
@@ -104,8 +104,7 @@ def photographed(network, dataset, pictures, problem):
     model, x = grouped(network, problem), pictures.model_inputs(places).to(device)
     right = run.kept(f"{network}, {dataset}, recognised", partial(logits, model, x, 64)).argmax(1) == group
     about = {"dataset": dataset, "network": network, "training_seed": 0, "images": places}
-    number = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-    task = Task(model, x, group, pictures.features(), precision=number, **about)
+    task = Task(model, x, group, pictures.features(), precision=tasks.dtype(precision, device), **about)
     return task.part(right.nonzero().flatten().cpu())
 
 

@@ -64,7 +64,6 @@ import torch
 from IPython.display import Markdown, display
 
 from faithlab import segments, stats
-from faithlab.engine import native_precision
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithstudy import plots, summaries, tables
@@ -324,8 +323,7 @@ if attained_images:
         name: segments.pool(of[: len(task.x)].unflatten(1, coarse.shape), coarse)
         for name, of in explanations["CNN"].items()
     }
-    # Sums of probabilities need no more than bfloat16, where the device computes it natively.
-    task = dataclasses.replace(task, segments=coarse, precision=native_precision(task.x.device))
+    task = dataclasses.replace(task, segments=coarse)
     trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference["CNN"])}
     run.save(optimum.optimum(trajectories, task, of_patches, exact=segments.count(coarse)), "attained")
     attained = run.beside("attained")

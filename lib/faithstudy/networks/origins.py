@@ -9,6 +9,9 @@ from pathlib import Path
 
 _USED: dict[tuple[str, str], dict[str, object]] = {}
 
+PRECISIONS: set[str] = set()
+"""In what the tasks of this process are evaluated: "float32", "bfloat16" or both."""
+
 
 def about() -> dict[str, str]:
     """What made something here and now: commit and dirty (of this package's code), cpu, date; "" is unknown."""

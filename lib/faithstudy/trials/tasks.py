@@ -14,7 +14,7 @@ from faithlab.explainers import Explainer, explain
 from faithlab.task import Task
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
-from faithstudy.networks import training
+from faithstudy.networks import origins, training
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def task(
         name: what tables call the network; None: the model of the recipe.
         dataset: what tables call the data; None: those of the recipe, and that it is their test split.
         about: the class that everything is about: the label, or what the network predicts.
-        precision: of forwards; bfloat16 only where the device computes it natively.
+        precision: of forwards, see `dtype`.
         data: the test split; None: the recipe's own.
         features: a segment map, see `faithlab.segments`; None: the smallest features of the data.
     """
@@ -74,8 +74,19 @@ def task(
         present=None if present is None else present.to(device),
         tuned=None if tuned is None else training.trained(tuned),
         baselines=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
-        precision=native_precision(device) if precision == "bfloat16" else torch.float32,
+        precision=dtype(precision, device),
     )
+
+
+def dtype(precision: Literal["bfloat16", "float32"], device: torch.device | str = "cpu") -> torch.dtype:
+    """The precision of a page's forwards on a device, noted for its provenance.
+
+    Small networks gain nothing from bfloat16: series, texts and digits are evaluated in float32 everywhere. Elsewhere
+    bfloat16 is taken where the device computes it natively; imitated, it takes some thirty times as long.
+    """
+    found = native_precision(device) if precision == "bfloat16" else torch.float32
+    origins.PRECISIONS.add(str(found).removeprefix("torch."))
+    return found
 
 
 @cache
