@@ -45,7 +45,7 @@ noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's 
 background = 12  # training images for Expected Gradients; the paper has 200
 integration_steps = 8  # of Integrated Gradients
 smooth_samples = 6  # noisy copies per image in SG and SG²
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of training, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
 
@@ -88,7 +88,7 @@ recipes = networks.each(architectures, training_seeds, classes=2, **options)
 test = datasets.load(data, "test", **data_options, **test_options)
 train = datasets.load(data, "train", **data_options, **train_options)
 metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
+settings = {"samples": smooth_samples, "seed": seed}
 chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
 run.save(tuning, "noise")
 Markdown(summaries.undecided(made, noise))
@@ -142,7 +142,7 @@ asked = run.by_images("scores", list(chosen.values()), ask)
 scores = asked.where(metric=["Few-class Fidelity", "Dice"])
 run.save(scores, "scores")
 combinations, names = list(explainers[next(iter(chosen))]), [name for name in plain if name != "Random"]
-Markdown(f"{tables.in_precision(first)} {scores.missing} scores are missing.")
+Markdown(f"{scores.missing} scores are missing.")
 
 # %% mystnb={"figure": {"caption": "Some digits and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-digits-maps"}, "image": {"alt": "Rows of small pictures: coloured digits and their maps by plain gradients, refined gradients, integrated gradients from black, Grad-CAM."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "IG(min)", "GradCAM")

@@ -43,7 +43,7 @@ noise = 0.1  # of SG, as a share of an image's range
 background = 8  # training images for Expected Gradients
 integration_steps = 6  # of Integrated Gradients
 smooth_samples = 4  # noisy copies per image in SG
-precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+precision = "bfloat16"  # of training, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the data, Random, Expected Gradients and noise
 
@@ -100,7 +100,7 @@ for problem, (data, options, test_options, own) in problems.items():
     recipes = networks.each(architectures, training_seeds, classes=len(test.classes), **common, **own)
     places = tasks.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
-        task = tasks.task(recipe, places, name=name, precision=precision, data=test)
+        task = tasks.task(recipe, places, name=name, data=test)
         chosen[problem, name, s], _ = baselines.perturbed(task, test)
         if name == main[problem]:
             stand_ins = baselines.plain(baselines.intensities(test, places))

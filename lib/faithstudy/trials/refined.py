@@ -125,7 +125,7 @@ def with_noise(
     levels: Sequence[float],
     *,
     samples: int,
-    precision: Literal["bfloat16", "float32"],
+    precision: Literal["bfloat16", "float32"] = "float32",
     seed: int = 0,
 ) -> tuple[dict[tuple[str, int], Task], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
     """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
