@@ -81,8 +81,8 @@ def task(
 def dtype(precision: Literal["bfloat16", "float32"], device: torch.device | str = "cpu") -> torch.dtype:
     """The precision of a page's forwards on a device, noted for its provenance.
 
-    Small networks gain nothing from bfloat16: series, texts and digits are evaluated in float32 everywhere. Elsewhere
-    bfloat16 is taken where the device computes it natively; imitated, it takes some thirty times as long.
+    Pages of series, texts and digits take float32 on every machine: bfloat16 would save little there. It is taken only
+    where the device computes it natively; imitated, it takes some thirty times as long.
     """
     found = native_precision(device) if precision == "bfloat16" else torch.float32
     origins.PRECISIONS.add(str(found).removeprefix("torch."))
