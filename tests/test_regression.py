@@ -7,7 +7,9 @@ import torch
 
 from faithlab.scores import Scores
 from faithstudy import paths, regression, run
+from faithstudy.networks import origins
 from faithstudy.regression import BFLOAT16, FLOAT32, LEAST
+from faithstudy.trials import tasks
 from faithstudy.trials.optimum import SHARE
 
 SIZES = [0.25, 0.5, 0.75, 1.0]
@@ -201,6 +203,14 @@ def test_rounding_is_that_of_the_precisions_of_build_and_record(built, kept, bui
         build("f-fidelity/images", (built, of), (kept, {"scores": table(recorded, metric="LeRF")})) for of in tables
     )
     assert (same, near, far) == (0, strict, 1)
+
+
+@pytest.mark.parametrize("native", [torch.float32, torch.bfloat16])
+def test_bfloat16_is_taken_only_where_a_page_asks_for_it_and_the_device_has_it(native, monkeypatch):
+    monkeypatch.setattr(tasks, "native_precision", lambda device: native)
+    monkeypatch.setattr(origins, "PRECISIONS", noted := set())
+    assert (tasks.dtype("float32"), tasks.dtype("bfloat16")) == (torch.float32, native)
+    assert {getattr(torch, name) for name in noted} == {torch.float32, native}
 
 
 def network(name, sha256, **facts):
