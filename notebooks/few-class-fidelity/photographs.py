@@ -125,7 +125,7 @@ for network in networks if folder else ():
     problem = photographed(network, "imagenet-folder, superclasses", pictures, "superclasses")
     of_groups = [(problem.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
     problems.append(problem.part(torch.cat([tasks.evenly(of, number // 4) for of in of_groups])))
-problems = [problem for problem in tasks if len(problem.x)]
+problems = [problem for problem in problems if len(problem.x)]
 Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x))}") for of in problems))
 
 # %% [markdown]
