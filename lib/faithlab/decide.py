@@ -128,10 +128,7 @@ def decide(
     if why := next(filter(None, (metric.obstacle(task, name) for name in names)), None):
         raise ValueError(f"the metric does not apply: {why}")
     if metric.summary not in (stats.mean, stats.area):
-        raise ValueError(
-            "expected a metric whose images are summarised by their mean or area, of which a difference can be judged "
-            "after any number of them; compare this one with faithlab.stats.estimate"
-        )
+        raise ValueError("expected a metric summarised by its mean or area; compare this one with stats.estimate")
     for name, one in zip(names, given, strict=True):
         if not _is_explainer(one):
             check_attribution(task, one, f"attribution {name!r} (or an explainer)")
@@ -139,10 +136,8 @@ def decide(
     if budget is not None:
         most = min(most, budget // (2 * metric.forward_passes(segments.count_of(task.segments, task.x))))
     if most < first:
-        raise ValueError(
-            f"expected images for the first look, {first} of them, but there are {len(task.x)}, and the budget "
-            f"({budget}) is for {most}; give more, or a smaller `first`"
-        )
+        came = f"there are {len(task.x)}, and the budget ({budget}) is for {most}"
+        raise ValueError(f"expected images for the first look, {first} of them, but {came}; give more")
     looks = sequential.looks(first, most, growth)
     nobody = torch.zeros(1, dtype=torch.int64)
     order = rng.permutations(seed, nobody, nobody, len(task.x)).flatten()[: looks[-1]].to(task.x.device)

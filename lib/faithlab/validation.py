@@ -38,9 +38,7 @@ def fractions(given: Tensor | Sequence[float], name: str = "fractions") -> Tenso
     numbers = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
     known = numbers.dtype in (np.float32, np.float64) or numbers.dtype.kind in "iu"
     if not (known and numbers.ndim == 1 and numbers.size and ((numbers >= 0) & (numbers <= 1)).all()):
-        raise ValueError(
-            f"expected {name} between 0 and 1 (5 % is 0.05), in float64 or float32, but got {given!r:.100}"
-        )
+        raise ValueError(f"expected {name} between 0 and 1, in float64 or float32, but got {given!r:.100}")
     exact = torch.from_numpy(numbers.astype(np.float64))
     decimal = exact.round(decimals=6)
     near = (decimal - exact).abs() <= (2**-22 if numbers.dtype == np.float32 else 0)
@@ -52,10 +50,8 @@ def attribution(values: Tensor, name: str = "attribution", dimensions: Sequence[
     known = isinstance(values, Tensor) and values.layout is torch.strided and values.dtype in _REAL
     if not known or values.ndim not in dimensions or not values.shape[-1]:
         came = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        raise ValueError(
-            f"expected {name} as a dense torch.Tensor of real numbers, [images, features], but got {came}; pool a map "
-            "over its segments with faithlab.segments.pool; a mask has no order"
-        )
+        came += "; pool a map over its segments with faithlab.segments.pool; a mask has no order"
+        raise ValueError(f"expected {name} as a dense tensor of real numbers, [images, features], but got {came}")
     finite(name, values, "drop these images and count them, or mend the explainer")
 
 
@@ -74,7 +70,5 @@ def present(values: Tensor | None, like: Tensor) -> Tensor | None:
     known = isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == like.shape
     if not (known and bool(values.any(-1).all())):
         came = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else f"{values!r:.100}"
-        raise ValueError(
-            f"expected present as a bool tensor {tuple(like.shape)} with a feature in every row, but got {came}"
-        )
+        raise ValueError(f"expected present as bool {tuple(like.shape)} with a feature in every row, but got {came}")
     return values.to(like.device)

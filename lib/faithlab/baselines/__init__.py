@@ -50,9 +50,7 @@ def mean(x: Tensor, layout: str | None = None, segments: Tensor | None = None) -
         raise ValueError(f"the mean is of floating-point inputs, but got {x.dtype}; for token ids use baselines.token")
     layout = _layout(x, segments) if layout is None else layout
     if len(layout) != x.ndim or layout[:1] != "B" or len(set(layout)) != len(layout):
-        raise ValueError(
-            f"expected a layout of different letters, B first, for inputs {tuple(x.shape)}, not {layout!r}"
-        )
+        raise ValueError(f"expected a layout of different letters, B first, for {tuple(x.shape)}, not {layout!r}")
     others = [dimension for dimension, letter in enumerate(layout) if letter not in ("F" if "F" in layout else "BC")]
     if len(x) and math.prod(x.shape[dimension] for dimension in others) == 1:
         raise ValueError(f"inputs {tuple(x.shape)}, laid out as {layout}, have no mean; give lambda x: data.mean(0)")

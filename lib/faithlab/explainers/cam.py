@@ -51,9 +51,7 @@ def forward_at(model: nn.Module, name: str, x: Tensor, instead: Tensor | None = 
     shape = getattr(activation, "shape", ())
     # Where channels come last, as in a Swin Transformer, it is the two dimensions before them that are like the image.
     if len(shape) != 4 or len(activation) != len(x) or (not _alike(shape[2:], x) and _alike(shape[1:3], x)):
-        raise ValueError(
-            f"the layer {name!r} gives {tuple(shape)}, no map [n, c, h, w]; pass layer= its last convolutional block"
-        )
+        raise ValueError(f"layer {name!r} gives {tuple(shape)}, no map [n, c, h, w]; pass layer= its last convolution")
     return activation, logits
 
 

@@ -43,15 +43,11 @@ def check_logits(model: nn.Module, x: Tensor, target: Tensor) -> None:
     logits, alone = (model(part.clone()) for part in (few, few[-1:]))
     shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(few) or logits.shape[1] < 2:
-        raise ValueError(
-            f"expected logits [{len(few)}, classes], but the model gave {shape}; wrap it in faithlab.outputs.Logits"
-        )
+        raise ValueError(f"expected logits [{len(few)}, classes], but got {shape}; wrap it in faithlab.outputs.Logits")
     engine.check_classes(target, logits.shape[1])
     tolerance = _ROUNDING * float(logits.double().nan_to_num(0, 0, 0).abs().amax())
     if not torch.isclose(alone.double(), logits[-1:].double(), rtol=_ROUNDING, atol=tolerance).all():
-        raise ValueError(
-            "the model gives NaN, or outputs that depend on other inputs or on chance (batch statistics, dropout)"
-        )
+        raise ValueError("the model gives NaN, or outputs that depend on other inputs or on chance (dropout)")
     if not isinstance(model, Logits) and bool((logits >= 0).all() and ((logits.sum(1) - 1).abs() < 1e-3).all()):
         warnings.warn(
             "the model's outputs look like probabilities, and these are explained; wrap the model in "

@@ -128,10 +128,8 @@ class Metric:
         metric = dataclasses.replace(self, **{name: changes[name] for name in changes if name in attributes})
         options = {name: changes[name] for name in changes if name not in attributes}
         if refused := [name for name in options if name not in metric.options]:
-            raise TypeError(
-                f"{', '.join(refused)}: neither an option of this metric's function, which has "
-                f"{', '.join(metric.options) or 'none'}, nor an attribute to be given: {', '.join(sorted(attributes))}"
-            )
+            known = f"options {', '.join(metric.options) or 'none'}; attributes {', '.join(sorted(attributes))}"
+            raise TypeError(f"{', '.join(refused)}: nothing that this metric can be given; it has {known}")
         return dataclasses.replace(metric, compute=functools.partial(metric.compute, **options)) if options else metric
 
     @property
@@ -178,10 +176,7 @@ class Metric:
         known = [isinstance(n, Tensor) and (n.is_floating_point() or n.dtype == torch.bool) for n in numbers]
         if not all(known) or any(n.shape != shape for n in numbers):
             came = [f"{n.dtype} {tuple(n.shape)}" if isinstance(n, Tensor) else type(n).__name__ for n in numbers]
-            raise ValueError(
-                f"expected scores {shape}, floating or bool, and Monte-Carlo errors of that shape, but the metric gave "
-                f"{' and '.join(came)}"
-            )
+            raise ValueError(f"expected floating or bool scores and errors {shape}, but got {' and '.join(came)}")
         if bool(value.isinf().any()):
             raise UndefinedError(f"the metric gave infinity for {int(value.isinf().sum())} inputs; give NaN")
         return stats.MonteCarlo(value, error)
@@ -284,10 +279,8 @@ def check_attribution(task: Task, attribution: Tensor, name: str = "attribution"
     """
     validation.attribution(attribution, name)
     if attribution.shape != (shape := (len(task.x), _features(task))):
-        raise ValueError(
-            f"expected {name} with a number for each of {shape[0]} inputs and {shape[1]} features, {shape}, but got "
-            f"{tuple(attribution.shape)}; explain these inputs, or pool with faithlab.segments.pool"
-        )
+        came = f"{tuple(attribution.shape)}; explain these inputs, or pool with faithlab.segments.pool"
+        raise ValueError(f"expected {name} of {shape[0]} inputs and {shape[1]} features, {shape}, but got {came}")
 
 
 def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], **labels: Any) -> Scores:
@@ -312,10 +305,7 @@ def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[st
     """
     named = isinstance(metrics, Mapping) and isinstance(attributions, Mapping)
     if not named or not all(isinstance(metric, Metric) for metric in metrics.values()):
-        raise TypeError(
-            "expected metrics by name, {'mine': Metric(function, source='yours')}, and attributions by name, "
-            f"{{'mine': [B, F]}}, but got {metrics!r:.100} and {attributions!r:.100}"
-        )
+        raise TypeError(f"expected metrics and attributions by name, but got {metrics!r:.60} and {attributions!r:.60}")
     if refused := set(labels) - (set(LABELS) - {"explainer", "metric", "reference", "direction"}):
         raise ValueError(f"{', '.join(sorted(refused))}: no label to be given; the metrics and explainers set theirs")
     for explainer, attribution in attributions.items():

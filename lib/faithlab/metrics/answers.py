@@ -25,8 +25,5 @@ def ask(score: Score, keep: Tensor) -> Tensor:
     answers = answers.to(keep.device).double()
     if not bool(answers.isfinite().all()):
         broken = (~answers.isfinite()).any(1).nonzero().flatten().tolist()
-        raise UndefinedError(
-            f"the score of {len(broken)} of {len(answers)} images is NaN or infinite (first: image {broken[0]}); check "
-            "the model and its output, or drop and count these images"
-        )
+        raise UndefinedError(f"the score of images {broken} is NaN or infinite; check the model and its output")
     return answers

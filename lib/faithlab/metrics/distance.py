@@ -112,10 +112,7 @@ def l2(a: Tensor, b: Tensor) -> Tensor:
 
 def _check(a: Tensor, b: Tensor) -> None:
     if a.shape[-2:] != b.shape[-2:] or not bool(a.isfinite().all() and b.isfinite().all()):
-        raise ValueError(
-            "expected maps [..., H, W] of one size, without NaN and infinity (drop these and count them), but got "
-            f"{tuple(a.shape)} and {tuple(b.shape)}"
-        )
+        raise ValueError(f"expected finite maps [..., H, W] of one size, but got {tuple(a.shape)} and {tuple(b.shape)}")
 
 
 DISTANCES: dict[str, Distance] = {

@@ -62,10 +62,7 @@ def curve(
     """
     found = deletion.curve(score, attribution, _shares(steps), direction=direction, present=present)
     if bool(((found < 0) | (found > 1 + 1e-6)).any()):
-        raise ValueError(
-            f"expected probabilities, but the score gave {found.min():.3g} to {found.max():.3g}; use "
-            "faithlab.outputs.probability"
-        )
+        raise ValueError(f"expected probabilities (faithlab.outputs), but got {found.min():.3g} to {found.max():.3g}")
     return found
 
 

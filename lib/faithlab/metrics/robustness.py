@@ -95,10 +95,8 @@ def advise(
     """
     shares = validation.fractions(shares).to(hits.device)
     if hits.ndim != 2 or hits.shape[1] != len(shares) or len(hits) < 2 or shares[0] != 0 or (shares.diff() <= 0).any():
-        raise ValueError(
-            f"expected hits of two inputs or more at increasing shares from 0, but got {tuple(hits.shape)} at "
-            f"{shares.tolist()}"
-        )
+        came = f"{tuple(hits.shape)} at {shares.tolist()}"
+        raise ValueError(f"expected hits of two inputs or more at increasing shares from 0, but got {came}")
     validation.finite("hits", hits, "drop and count these images")
     lost = hits[:, :1].double() - hits.double()  # [B, K]
     most = lost.mean(0) + 2 * lost.std(0) / len(lost) ** 0.5

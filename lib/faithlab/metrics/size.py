@@ -593,15 +593,11 @@ def _checked(
     fractions = validation.fractions(fractions, "sizes")
     shape, caps = (len(settings), len(fractions)), {setting.cap for setting in settings}
     if curves.ndim != 3 or curves.shape[1:] != shape or min(len(curves), len(caps) - 1, len(fractions) - 2) < 1:
-        raise ValueError(
-            f"expected curves [images, {shape[0]} settings, {shape[1]} sizes] with three sizes and two caps or more, "
-            f"which tell a size from how the model responds, but got {tuple(curves.shape)} and caps {caps}"
-        )
+        came = f"{tuple(curves.shape)} and caps {caps}"
+        raise ValueError(f"expected curves [images, *{shape}] with three sizes and two caps or more, but got {came}")
     if not bool((fractions.diff() > 0).all() and (curves.abs() <= 1 + 1e-6).all()):
-        raise ValueError(
-            "expected increasing sizes, and losses of a hit or a probability, between -1 and 1 without NaN, but got "
-            f"{fractions.tolist()} and losses up to {float(curves.abs().max()):.3g}"
-        )
+        came = f"{fractions.tolist()} and losses up to {float(curves.abs().max()):.3g}"
+        raise ValueError(f"expected increasing sizes and losses between -1 and 1 without NaN, but got {came}")
     counts = masks.counts(fractions, features)
     removals = torch.stack([masks.removals(counts, features, *setting) for setting in settings])
     return curves.double().cpu(), counts, removals

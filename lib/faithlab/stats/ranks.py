@@ -99,9 +99,7 @@ def auc(curve: Tensor, at: Tensor) -> Tensor:
         curve = curve.double()
     at = torch.as_tensor(at, dtype=curve.dtype, device=curve.device)
     if len(at) < 2 or not bool((at.diff() > 0).all()) or curve.shape[-1:] != at.shape:
-        raise ValueError(
-            f"expected a curve at two or more increasing positions, but got {tuple(curve.shape)} at {at.tolist()}"
-        )
+        raise ValueError(f"expected a curve at increasing positions, but got {tuple(curve.shape)} at {at.tolist()}")
     return torch.trapezoid(curve, at) / (at[-1] - at[0])
 
 

@@ -110,8 +110,6 @@ def area(sample: Sample) -> Tensor:
 
 
 def _area(values: Tensor, sizes: Tensor | None) -> Tensor:
-    if sizes is None:
-        raise ValueError("the area needs scores at sizes, but these have none")
     return values[:, 0] if len(sizes) == 1 else auc(values, sizes)
 
 
@@ -652,9 +650,8 @@ def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels
                 # Else the mean over a list, over draws or seeds would be one of other things in each network.
                 kinds = {_kind(b, free) for b in there}
                 if other := kinds ^ alike.setdefault((c, s), kinds):
-                    raise ValueError(
-                        f"{name} and {names[0]} do not both have the rows {_text(dict(min(other, key=str)))}"
-                    )
+                    there = _text(dict(min(other, key=str)))
+                    raise ValueError(f"{name} and {names[0]} do not both have the rows {there}")
         repeats = max(repeats, *(len(sample) for cell in own for sample in cell))
         one, columns, lost = _of_network(own, datasets, images)
         rows.append(one)
@@ -698,11 +695,8 @@ def _check_open(sample: Labels, blocks: Sequence[Block], free: Sequence[str]) ->
         found = list(dict.fromkeys(b.labels.get(name) for b in blocks))
         listed = isinstance(sample.get(name), list | tuple | set)
         if len(found) > 1 and name not in free and name not in AVERAGED and (not listed or name == "dataset"):
-            advice = "" if name == "dataset" else ", or list those to average over"
-            raise ValueError(
-                f"{_text(sample) or 'the table'} has rows of several {name}s, {', '.join(map(repr, found))}: "
-                f"choose one with {name}=...{advice}"
-            )
+            which = f"{_text(sample) or 'the table'} has rows of several {name}s, {', '.join(map(repr, found))}"
+            raise ValueError(f"{which}: choose one with {name}=..." + ", or list several" * (name != "dataset"))
 
 
 def _text(labels: Labels) -> str:
