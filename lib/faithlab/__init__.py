@@ -13,9 +13,5 @@ def require(extra: str, *modules: str) -> None:
     Raises:
         ModuleNotFoundError: one is missing; the message says how to install it.
     """
-    for module in modules:
-        if find_spec(module) is None:
-            raise ModuleNotFoundError(
-                f"this part of faithlab needs {module}, which is not installed: pip install 'faithlab[{extra}]'",
-                name=module,
-            )
+    for name in (module for module in modules if find_spec(module) is None):
+        raise ModuleNotFoundError(f"needs {name}, which is not installed: pip install 'faithlab[{extra}]'", name=name)

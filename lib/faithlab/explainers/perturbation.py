@@ -4,7 +4,7 @@ import torch
 from captum.attr import ShapleyValueSampling
 from torch import Tensor, nn
 
-from faithlab import engine, masks, outputs, rng, validation
+from faithlab import engine, masks, outputs, rng
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
 from faithlab.explainers.gate import check_images
@@ -38,7 +38,6 @@ def rise(
         ValueError: inputs that are no images, or no masks.
     """
     check_images(x, "rise")
-    validation.whole("samples, random masks,", samples, 1)
     height, width = x.shape[-2:]
     score = engine.scorer(
         model,

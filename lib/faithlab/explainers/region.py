@@ -48,7 +48,6 @@ def extremal_perturbation(
         [n, 1, H, W], between 0 and the number of areas.
     """
     check_images(x, "extremal-perturbation")
-    validation.whole("steps", steps, 1)
     areas = [validation.share("areas", area) for area in areas]
     n, a = len(x), len(areas)
     hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
@@ -140,7 +139,6 @@ def iba(
         rate: learning rate.
         seed: of the noise.
     """
-    validation.whole("steps", steps, 1)
     clean = _activation(model, layer, x)  # [n, c, h, w]
     if examples is None:
         mean, std = clean.mean((2, 3), keepdim=True), clean.std((2, 3), keepdim=True)
