@@ -223,7 +223,11 @@ def replayed(page: str) -> tuple[Run, dict]:
         elif "run" not in variables and target in run.parameters:
             variables[target] = run.parameters[target]
         else:
-            exec(compiled(statement), variables)
+            try:
+                exec(compiled(statement), variables)
+            except Exception as error:
+                error.add_note(f"{page} needs a value that no saved table gives (see GIVEN): {ast.unparse(statement)}")
+                raise
     return run, variables
 
 
