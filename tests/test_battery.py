@@ -12,10 +12,10 @@ import torchvision
 from torch import nn
 
 import strange
-from faithlab import engine, outputs, preparation, segments
+from faithlab import engine, outputs, prepare, segments
 from faithstudy import profiles
 from faithstudy.networks import models
-from strange import IMAGES, settled
+from strange import settled
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Using .torch.compile:UserWarning")
 
@@ -84,58 +84,9 @@ def check(
     assert not says or says in " ".join(texts)
 
 
-SAID = {
-    "views": "fails (RuntimeError: view size",
-    "strided view": "with channels-last weights it gives other answers, first at 'fc'",
-    "hidden in list": "with BatchNorm folded it gives other answers, first at 'bn'",
-    "hook that holds on to the model": "a copy would use the module 'bn' of the model itself",
-    "hook that holds on to a weight": "a copy would use the weight 'head.weight' of the model itself",
-    "patched forward": "a copy would use the module 'conv' of the model itself",
-    "patched forward of a layer": "a copy would use the weight 'conv.weight' of the model itself",
-    "no copy": "cannot be deep-copied (TypeError",
-    "copies are itself": "its deep copy shares layers with it",
-    "stateful": "it keeps something from a forward that changes its answers to the next",
-    "moving mean": "It is put back after each forward",
-    "answers by place": "It is put back after each forward",
-    "shallow copies": "its deep copy shares layers with it",
-}
-
-
-@pytest.mark.parametrize("name", strange.BUILDERS)
-def test_strange_models(name):
-    says = SAID.get(name)
-    fresh = bool(says) and "forward" in says  # after one, the model would answer otherwise
-    check(strange.BUILDERS[name], IMAGES, segments.patches(8, 8, 2), says=says, times=2, fresh=fresh)
-
-
 @pytest.mark.parametrize("name", strange.OTHER_INPUTS)
 def test_other_inputs(name):
     check(*strange.OTHER_INPUTS[name])
-
-
-@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16, torch.float64], ids=str)
-@pytest.mark.parametrize("name", [*strange.BUILDERS, *strange.OTHER_INPUTS])
-def test_in_another_precision_answers_are_near_or_it_is_said(name, precision):
-    build, x, _ = strange.OTHER_INPUTS.get(name, (strange.BUILDERS.get(name), IMAGES, segments.patches(8, 8, 2)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        prepared = preparation.prepare(built(build), x, precision)
-    with torch.no_grad():
-        expected = in_eval(built(build))(x.clone())
-        answers = prepared.logits(x.to(prepared.dtype) if x.is_floating_point() else x.clone())
-    spread = (expected - expected.mean(-1, keepdim=True)).abs().max()
-    assert (answers - expected).abs().max() < 0.1 * spread
-    runs = getattr(prepared.model, "lent", prepared.model)
-    runs_low = {p.dtype for p in runs.parameters() if p.is_floating_point()} == {precision}
-    assert runs_low or any("own precision" in note for note in prepared.notes) or "jit" in name
-
-
-@pytest.mark.parametrize("own", [torch.bfloat16, torch.float16, torch.float64], ids=str)
-@pytest.mark.parametrize("name", ["net", "siamese", "root hook", "views", "no copy", "weight norm new"])
-def test_a_model_in_another_precision_answers_as_it_does_by_itself(name, own):
-    tolerance = 8 * torch.finfo(own).eps if own != torch.float64 else 1e-6
-    x, segmentation = IMAGES.to(own), segments.patches(8, 8, 2)
-    check(lambda: strange.BUILDERS[name]().to(own), x, segmentation, tolerance=tolerance, says=SAID.get(name))
 
 
 ZOO = {
@@ -164,7 +115,7 @@ def test_the_zoo(name):
     options, x, segmentation = ZOO[name]
     check(lambda: models.build(name, **options), x, segmentation)
     norms = [m for m in built(lambda: models.build(name, **options)).modules() if "BatchNorm" in type(m).__name__]
-    assert len(preparation.prepare(built(lambda: models.build(name, **options)), x).folded) == len(norms)
+    assert len(prepare.prepare(built(lambda: models.build(name, **options)), x).folded) == len(norms)
 
 
 def family(entry: str) -> nn.Module:

@@ -126,6 +126,20 @@ def test_the_size_of_an_explanation_of_yours_is_read_or_refused(page):
     assert curves.lines
 
 
+def test_labels_and_numbers_are_read_as_what_they_are(page):
+    x, label, effects = (page[name] for name in ("songs", "label", "contributions"))
+    for read, model, order, said in (
+        (torch.sigmoid, page["genres"], effects, page["said"][9]),
+        (torch.clone, page["prices"], page["effects"], page["said"][10]),
+    ):
+        inputs, place = (x, label) if model is page["genres"] else (page["houses"], page["first"])
+        total = read(model(inputs).gather(1, place[:, None]))
+        for feature in order.argsort(1, descending=True).T:
+            inputs = inputs.scatter(1, feature[:, None], 0)
+            total = total + read(model(inputs).gather(1, place[:, None]))
+        assert float(re.search(r"tensor\(\[(-?[\d.]+)", said)[1]) == pytest.approx(total[0].item(), abs=1e-3)
+
+
 def test_an_explainer_of_yours_is_there_by_its_name(page):
     exec(GUIDE.holding("python", "# my_explainer.py"), {})
     try:

@@ -18,12 +18,14 @@ def literal(output: str, logits: list[float], target: int) -> float:
         "logit": logits[target],
         "probability": p,
         "log_odds": math.log(p / (1 - p)),
+        "sigmoid": 1 / (1 + math.exp(-logits[target])),
+        "value": logits[target],
         "correct": float(all(logits[target] > other for c, other in enumerate(logits) if c != target)),
     }[output]
     return float(value)
 
 
-@pytest.mark.parametrize("name", ["logit", "probability", "log_odds", "correct"])
+@pytest.mark.parametrize("name", ["logit", "probability", "log_odds", "correct", "sigmoid", "value"])
 def test_a_readout_is_its_definition(name):
     got = getattr(outputs, name)(LOGITS, TARGET)
     expected = [[literal(name, LOGITS[i, j].double().tolist(), int(TARGET[i, j])) for j in range(5)] for i in range(4)]

@@ -1,29 +1,31 @@
-"""What is explained and measured: inputs, their target, and the networks that are asked about them.
+"""What is explained and measured: inputs, their target, and the networks that are evaluated on them.
 
-A `Task` hands out `score` by output, baseline and network, and keeps the scorers that it made. Metrics, searches
-and trials are put to a task, so that each of them asks rightly without being told how.
+A `Task` hands out `score` by output, baseline and network. Metrics, searches and meta-evaluation tests take a task, so
+that each evaluates the right network in the right way without being told how.
 """
 
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from faithlab import baselines, engine, masks, preparation
-from faithlab.outputs import probability
+from faithlab import baselines, engine, masks
+from faithlab.outputs import LIBRARY, probability
 
 Network = Literal["original", "fine-tuned", "retrained"]
 """The network that is explained; the same one fine-tuned on random masks (F-Fidelity, eq. 5); the one that ROAR
 retrained without what an explainer calls relevant."""
 
+_MOST = 8  # scorers that a task keeps, each with a copy of the network
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Inputs, and the network that is asked about them, with its companions.
+    """Inputs, and the network that is evaluated on them, with its companions.
 
     Attributes:
         model: the network that is explained, logits [n, C] of inputs [n, *S].
@@ -39,7 +41,8 @@ class Task:
         retrained: ROAR's network of every explainer that has one.
         baselines: what a baseline's name stands for with these inputs, see `faithlab.baselines.NAMED`. For token
             ids all of them are a token.
-        precision: of forwards; None: the model's own. Where a metric asks for exact answers it is not used.
+        precision: of forward passes; None: the model's own. Not used where a metric needs exact answers.
+        batch_size: masked inputs per forward pass; None chooses for the device.
     """
 
     model: nn.Module
@@ -55,59 +58,29 @@ class Task:
     retrained: Mapping[str, nn.Module] = field(default_factory=dict)
     baselines: Mapping[str, engine.Baseline] = field(default_factory=lambda: baselines.NAMED)
     precision: torch.dtype | None = None
-    _scorers: dict[tuple, engine.Score] = field(default_factory=dict, init=False, repr=False)
-    # The baseline and the network of each scorer.
-    _held: dict[tuple, tuple[object, object]] = field(default_factory=dict, init=False, repr=False)
-    # What the scorers were made of, as it was: the inputs, and each network.
-    _asked: dict[object, object] = field(default_factory=dict, init=False, repr=False)
-    # By the name of a baseline, the inputs as they were, and the baseline of all of them.
-    _stand_ins: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
+    batch_size: int | None = None
+    # By what they were made of: that, the baseline, and the score.
+    _scorers: dict[tuple, tuple] = field(default_factory=dict, init=False, repr=False)
+    # By the name of a baseline and the mark of the inputs, the baseline of all of them.
+    _wholes: dict[tuple, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.check_inputs(self.x)
-        try:
-            given = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
-        except (TypeError, ValueError, RuntimeError, OverflowError):
-            raise ValueError(
-                f"expected images as integers, each input's index in its data set, but got {self.images!r:.80}"
-            ) from None
-        if (
-            given.shape != self.x.shape[:1]
-            or given.is_floating_point()
-            or given.is_complex()
-            or given.dtype == torch.bool
-        ):
+        images = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
+        if images.shape != self.x.shape[:1] or images.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8):
             raise ValueError(
                 f"expected images as {len(self.x)} integers, each input's index in its data set, but got "
-                f"{given.dtype} {tuple(given.shape)}"
+                f"{images.dtype} {tuple(images.shape)}"
             )
-        object.__setattr__(self, "images", given.long())
-        there = self.present
-        if there is not None and not (isinstance(there, Tensor) and there.dtype == torch.bool and there.ndim == 2):
-            came = f"{there.dtype} {tuple(there.shape)}" if isinstance(there, Tensor) else type(there).__name__
-            raise ValueError(f"expected present as a bool tensor, inputs x features, or None for all, but got {came}")
-        named = self.baselines if isinstance(self.baselines, Mapping) else {"": None}
-        if not all(callable(baseline) for baseline in named.values()):
-            raise TypeError(f"expected baselines as functions by name, but got {self.baselines!r}")
+        object.__setattr__(self, "images", images.long())
 
-    def _forget_what_changed(self, network: nn.Module) -> None:
-        """Drop all scorers if inputs, or a network that is asked again, are not as they were, or nobody can tell."""
-        now = {"inputs": (self.x, self.target, self.segments), network: preparation.mark(network)}
-        changed = any(
-            leaves is None or not preparation.alike(self._asked[key], leaves)
-            for key, leaves in now.items()
-            if key in self._asked
-        )
-        if changed:
-            for held in (self._scorers, self._held, self._asked, self._stand_ins):
-                held.clear()
-        for key, leaves in now.items():
-            if key not in self._asked:
-                self._asked[key] = () if leaves is None else preparation.kept(leaves)
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be made again, so that a task can be sent to another process."""
+        return vars(self) | {"_scorers": {}, "_wholes": {}}
 
     @property
     def labels(self) -> dict[str, str | int | None]:
-        """Of its rows in the long table."""
+        """Labels of its rows in the long table."""
         return {"dataset": self.dataset, "network": self.network, "training_seed": self.training_seed}
 
     @property
@@ -119,22 +92,17 @@ class Task:
         """The same networks with some of the inputs, at positions [n] int64, each with its own baseline.
 
         Raises:
-            ValueError: what is no positions of inputs.
+            ValueError: no positions of inputs.
         """
-        try:
-            places = torch.as_tensor(places, device=self.x.device)
-        except (TypeError, ValueError, RuntimeError):
-            raise ValueError(f"expected positions of inputs, such as [0, 2], but got {places!r}") from None
+        places = torch.as_tensor(places, device=self.x.device)
         if places.dtype != torch.int64 or places.ndim != 1 or not bool(((places >= 0) & (places < len(self.x))).all()):
             raise ValueError(f"expected positions of inputs, 0..{len(self.x) - 1}, int64, but got {places}")
-        at = places.to(self.images.device)
-        present = None if self.present is None else self.present[places.to(self.present.device)]
         return dataclasses.replace(
             self,
             x=self.x[places],
             target=self.target[places],
-            images=self.images[at],
-            present=present,
+            images=self.images[places.to(self.images.device)],
+            present=None if self.present is None else self.present[places.to(self.present.device)],
             baselines={name: functools.partial(self._of_part, name, places) for name in self.baselines},
         )
 
@@ -142,22 +110,19 @@ class Task:
         """A baseline of some inputs. That of all is made once: it may have been made for exactly these."""
         if not torch.equal(self.x[places], x):
             raise ValueError("the inputs of the task that this is a part of have changed since; take the part again")
-        of, whole = self._stand_ins.get(name, (None, None))
-        if of is None or not torch.equal(of, self.x):
-            of = self.x.clone()
-            whole = engine.stand_in_of(self.baselines[name], of, self.segments)
-            self._stand_ins[name] = of, whole
+        key = name, _mark(self.x)
+        if key not in self._wholes:
+            self._wholes[key] = engine.stand_in_of(self.baselines[name], self.x, self.segments)
+        whole = self._wholes[key]
         return whole[places] if len(whole) == len(self.x) else whole
 
     def missing(self, baseline: str, network: Network, explainer: str | None = None) -> str | None:
-        """Why a network or a baseline cannot be asked; None: it can."""
+        """Why there is no such network or baseline; None: there is."""
         if network == "fine-tuned" and self.tuned is None:
             return "no network that was fine-tuned on random masks"
         if network == "retrained" and explainer not in self.retrained:
             return f"no network retrained for {explainer or 'an explainer'}"
-        if baseline not in self.baselines:
-            return f"no baseline {baseline!r} for these inputs"
-        return None
+        return None if baseline in self.baselines else f"no baseline {baseline!r} for these inputs"
 
     def score(
         self,
@@ -168,16 +133,16 @@ class Task:
         explainer: str | None = None,
         exact: bool = False,
     ) -> engine.Score:
-        """The answers to keep-masks, see `faithlab.engine.scorer`; made once, and anew if something has changed.
+        """Return the scores of keep-masks, see `faithlab.engine.scorer`.
 
-        Each call looks whether the network, the inputs, the target and the segments are as they were, and whether the
-        baseline is the same function; if not, or where nobody can tell, as with a network that has hooks, scorers are
-        made anew. One that was handed out before answers for what it was made of, also of its baseline.
+        The last few are kept. One is used again while the baseline has the same value, the inputs and the network's
+        weights were not written to, and the network still gives the same answer to the first input. A score that was
+        handed out goes on with what it was made of.
 
         Args:
-            output: what to read off, or several.
+            output: what to read off, or several. Only scores of the library's own outputs are kept.
             baseline: what replaces a removed feature, by its name in `baselines`.
-            network: which network to ask.
+            network: which network.
             explainer: whose retrained network.
             exact: float32, whatever the task's precision; on a CUDA device see `faithlab.engine.scorer`.
 
@@ -186,33 +151,36 @@ class Task:
         """
         if why := self.missing(baseline, network, explainer):
             raise ValueError(f"{self.network} on {self.dataset}: {why}; give it to the Task")
-        output = output if callable(output) else tuple(output)
         precision = torch.float32 if exact else self.precision
         models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
-        model, stand_in = models[network], self.baselines[baseline]
-        key = (output, id(stand_in), id(model), precision)
-        changes = isinstance(model, nn.Module) and isinstance(self.target, Tensor)
-        if changes and isinstance(self.segments, Tensor):  # else the scorer says what is wrong
-            self._forget_what_changed(model)
-        if key not in self._scorers:
-            self._scorers[key] = engine.scorer(
-                model,
-                self.x,
-                self.target,
-                segments=self.segments,
-                baseline=stand_in,
-                output=output,
-                precision=precision,
-            )
-            self._held[key] = stand_in, model  # so that nothing else gets their ids
-        return self._scorers[key]
+        model, stand_in = models[network], engine.stand_in_of(self.baselines[baseline], self.x, self.segments)
+        weights = (*model.parameters(), *model.buffers()) if isinstance(model, nn.Module) else ()
+        held = (model, self.x, self.target, self.segments, *weights)  # so that nothing else gets their ids
+        output = output if callable(output) else tuple(output)
+        pure = all(any(each is known for known in LIBRARY) for each in (output if type(output) is tuple else (output,)))
+        key = (output, baseline, precision, *map(_mark, held)) if pure else ()
+        kept = self._scorers.pop(key, None)
+        if kept is None or not torch.equal(kept[1], stand_in) or not kept[-1].holds(model):
+            options = {"segments": self.segments, "output": output, "precision": precision}
+            options |= {"baseline": lambda x: stand_in, "batch_size": self.batch_size}
+            kept = held, stand_in, engine.scorer(model, self.x, self.target, **options)
+        if pure:
+            self._scorers[key] = kept
+            for oldest in list(self._scorers)[:-_MOST]:
+                del self._scorers[oldest]
+        return kept[-1]
+
+
+def _mark(part: object) -> tuple[int, int]:
+    """What changes when a tensor is replaced or written to."""
+    return id(part), part._version if isinstance(part, Tensor) and not part.is_inference() else 0
 
 
 _ODD = (-7046029254386353131, 4354685564936845355, -4417276706812531889)  # mixed by multiplication, modulo 2 ** 64
 
 
 class Remembered:
-    """A score of several outputs that asks the network about a mask only once.
+    """A score of several outputs that evaluates the network on a mask only once.
 
     A mask is known by a 64-bit number made of sums of random numbers of its kept features: of ten million different
     masks, two are taken for one with a probability of 3e-6. When more than `most` answers are known, all are forgotten.
@@ -224,14 +192,13 @@ class Remembered:
     """
 
     def __init__(self, score: engine.Score, outputs: int, most: int = 1 << 22):
-        self._score, self._readouts, self._most = score, outputs, most
-        self._numbers: Tensor | None = None
-        self.classes = getattr(score, "classes", None)
-        self._check = getattr(score, "check", lambda keep, positions: None)
-        self.asked = 0  # masks that the network was asked about
+        self._score, self._outputs, self._most = score, outputs, most
+        self.classes, self._check = getattr(score, "classes", None), getattr(score, "check", None)
+        self._known = torch.empty(0, dtype=torch.int64)
+        self.asked = 0  # masks that the network was evaluated on
 
     def of(self, output: int) -> engine.Score:
-        """The score of one of the outputs, with its errors."""
+        """The score of one of the outputs."""
 
         def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
             return self(keep, positions)[..., output]
@@ -241,43 +208,35 @@ class Remembered:
 
     def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
         """Keep [B, M, F] bool -> [B, M, outputs], or keep [R, F] and positions [R] -> [R, outputs]."""
-        self._check(keep, positions)
+        if self._check:
+            self._check(keep, positions)
         shape = keep.shape[:-1]
         if positions is None:
             positions = torch.arange(shape[0], device=keep.device).repeat_interleave(shape[1])
         keep, positions = keep.reshape(-1, keep.shape[-1]), positions.to(keep.device)
-        keys = self._keys(keep, positions)
-        different, place = keys.unique(return_inverse=True)
-        at = torch.searchsorted(self._known, different).clamp(max=max(0, len(self._known) - 1))
-        new = self._known[at] != different if len(self._known) else torch.ones_like(different, dtype=torch.bool)
-        answers = torch.empty(len(different), self._readouts, dtype=torch.float32, device=keep.device)
-        answers[~new] = self._answers[at[~new]]
+        keys, place = _keys(keep, positions).unique(return_inverse=True)
+        if not len(self._known) or self._known.device != keys.device or len(self._known) + len(keys) > self._most:
+            self._known, self._answers = (
+                keys[:0],
+                torch.empty(0, self._outputs, dtype=torch.float32, device=keys.device),
+            )
+        new = ~torch.isin(keys, self._known)
         if bool(new.any()):
-            first = torch.full((len(different),), keys.numel(), device=keep.device)
-            first = first.scatter_reduce(0, place, torch.arange(keys.numel(), device=keep.device), "amin")[new]
-            asked = self._score(keep[first], positions[first])
+            first = torch.full_like(keys, len(place))
+            first = first.scatter_reduce(0, place, torch.arange(len(place), device=keys.device), "amin")[new]
+            answers = self._score(keep[first], positions[first]).to(self._answers)
             self.asked += len(first)
-            answers[new] = asked.to(answers)
-            self._keep(different[new], answers[new])
-        return answers[place].view(*shape, self._readouts)
+            self._known, order = torch.cat([self._known, keys[new]]).sort()
+            self._answers = torch.cat([self._answers, answers])[order]
+        return self._answers[torch.searchsorted(self._known, keys)][place].view(*shape, self._outputs)
 
-    def _keys(self, keep: Tensor, positions: Tensor) -> Tensor:
-        """A number for each mask [R, F] of an image [R], [R] int64."""
-        features = keep.shape[1]
-        if self._numbers is None or self._numbers.device != keep.device:
-            self._known = torch.empty(0, dtype=torch.int64, device=keep.device)
-            self._answers = torch.empty(0, self._readouts, dtype=torch.float32, device=keep.device)
-            # So small that their sums are exact, which makes a mask's number the same in every batch.
-            largest = 1 << (52 - features.bit_length())
-            generator = torch.Generator().manual_seed(0)
-            self._numbers = torch.randint(largest, (features, 2), generator=generator).double().to(keep.device)
-        rows = keep.split(max(1, (masks.BUDGET >> 3) // features))
-        sums = torch.cat([part.double() @ self._numbers for part in rows]).long()
-        return sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + positions * _ODD[2]
 
-    def _keep(self, keys: Tensor, answers: Tensor) -> None:
-        if len(self._known) + len(keys) > self._most:
-            self._known, self._answers = keys, answers  # sorted already
-            return
-        self._known, order = torch.cat([self._known, keys]).sort()
-        self._answers = torch.cat([self._answers, answers])[order]
+def _keys(keep: Tensor, positions: Tensor) -> Tensor:
+    """A number for each mask [R, F] of an input [R], [R] int64."""
+    features = keep.shape[1]
+    largest = 1 << (52 - features.bit_length())  # so small that their sums are exact, the same in every batch
+    generator = torch.Generator().manual_seed(0)
+    random = torch.randint(largest, (features, 2), generator=generator).double().to(keep.device)
+    rows = keep.split(max(1, (masks.BUDGET >> 3) // features))
+    sums = torch.cat([part.double() @ random for part in rows]).long()
+    return sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + positions * _ODD[2]

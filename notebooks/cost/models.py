@@ -19,8 +19,8 @@
 #
 # The engine runs a copy of a network that was made fast: BatchNorm is folded into the layer before it, weights are laid out
 # for the processor, and the precision may be lower. Before it is used, the copy is compared with the network itself, on the
-# inputs that are asked about, whole and masked. Where answers differ by more than rounding, the change is taken back, and a
-# warning says so and names the layer.
+# inputs that it is given, whole and masked. Where answers differ by more than rounding, the change is taken back, and a
+# warning says so.
 #
 # This page makes the comparison for one network of each family that torchvision and timm list. The weights are random: what
 # is tested is the computation.
@@ -28,7 +28,7 @@
 # %% [markdown]
 # ## Parameters
 #
-# Your own network is checked the same way: `faithlab.preparation.prepare(model, x)` tells what this table tells.
+# Your own network is checked the same way: `faithlab.prepare.prepare(model, x)` tells what this table tells.
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
@@ -61,7 +61,7 @@ import torchvision
 from IPython.display import Markdown
 from torch import nn
 
-from faithlab import engine, preparation, segments
+from faithlab import engine, prepare, segments
 from faithstudy import plots, summaries, tables
 from faithstudy.run import Run
 
@@ -127,12 +127,11 @@ def compared(entry):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         score = engine.scorer(network, x, target, segments=patches, output=lambda logits, target: logits @ mixture)
-        prepared = preparation.prepared(network, x)  # the copy that the scorer runs, which it made
+        prepared = prepare.prepare(network, x)  # as the scorer does
     shown = segments.spread(keep, patches)[:, :, None]
     asked = [[network(torch.where(show, image, 0)[None])[0] for show in of] for of, image in zip(shown, x, strict=True)]
     own = torch.stack([torch.stack(rows) for rows in asked])
     spread, mixed = (own - own.mean(-1, keepdim=True)).abs().max(), own @ mixture
-    why = pd.Series([reason.split(": ")[-1] for reason in prepared.unfolded.values()], dtype=object)
     return {
         "library": library,
         "network": name,
@@ -142,7 +141,6 @@ def compared(entry):
         "depends": (mixed.std(1).max() / spread).item(),
         "batchnorms": norms,
         "folded": len(prepared.folded),
-        "why not": "; ".join(f"{reason} ({number})" for reason, number in why.value_counts().items()) or "–",
         "said": "; ".join(str(warning.message) for warning in said if "faithlab" in warning.filename) or "–",
     }
 
@@ -195,13 +193,12 @@ tables.prose(
         folded=(found["folded"].astype(str) + " of " + found["batchnorms"].astype(str)).replace(
             "0 of 0", "none to fold"
         ),
-    )[["library", "network", "difference", "depends", "folded", "why not", "said"]]
+    )[["library", "network", "difference", "depends", "folded", "said"]]
 )
 
 # %% [markdown]
 # *Folded* counts the BatchNorms that became part of the layer before them. A BatchNorm that stays costs time, never
-# accuracy. A `BatchNormAct2d` is timm's BatchNorm with an activation inside. A BatchNorm whose input is not the output of a
-# layer that could take it comes first in its block, or after a sum.
+# accuracy: timm's `BatchNormAct2d`, which has an activation inside, and one that comes first in its block, or after a sum.
 
 # %% tags=["hide-input"]
 run.finish()

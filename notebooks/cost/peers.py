@@ -57,7 +57,7 @@ from IPython.display import Markdown
 from pytorch_grad_cam.metrics.road import ROADMostRelevantFirst, ROADMostRelevantFirstAverage
 from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
 
-from faithlab import engine, outputs, preparation
+from faithlab import engine, outputs
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
 from faithstudy import plots, summaries, tables
@@ -118,7 +118,7 @@ def on_engine(metric, *options):
 
 
 def our_sensitivity(precision):
-    runner = preparation.prepared(network, x, precision).model  # kept from one call to the next, as the engine's are
+    runner = engine.prepare(network, x, precision)
 
     def explained(inputs):
         return explain("saliency", runner, inputs.to(precision), y.repeat(noisy + 1), values)

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from faithlab import engine, validation
 from faithlab import segments as segment_maps
 from faithlab.outputs import Logits
-from faithlab.preparation import evaluating
+from faithlab.prepare import evaluating
 
 ADVICE = (
     "Explainers by gradients differentiate the model's logits with respect to the input. A model that detaches them, "

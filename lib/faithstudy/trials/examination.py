@@ -162,14 +162,14 @@ def examine(
     asked = {name: metric for name, metric in metrics.items() if not why.get((name, TRIALS[0]))}
     if not asked:
         raise ValueError("no metric applies: " + "; ".join(f"{m}: {text}" for (m, _), text in why.items()))
-    if not other.model:
+    if other.model is None:
         why |= {(name, "Own model"): other.reason for name in asked}
     tables = []
     for name, pair in (bar := tqdm(trials, mininterval=5)):
         bar.set_description(name)
         if name.startswith("Order"):
             of = dataclasses.replace(task, model=other.model, retrained={})
-            elsewhere = explained(of, explainers) if other.model else {}
+            elsewhere = explained(of, explainers) if other.model is not None else {}
             tables.append(directly(asked, task, attributions, elsewhere, levels=levels, seeds=seeds))
             table = tables[0]
         elif pair is not None:
