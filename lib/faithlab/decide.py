@@ -136,8 +136,7 @@ def decide(
     if budget is not None:
         most = min(most, budget // (2 * metric.forward_passes(segments.count_of(task.segments, task.x))))
     if most < first:
-        came = f"there are {len(task.x)}, and the budget ({budget}) is for {most}"
-        raise ValueError(f"expected images for the first look, {first} of them, but {came}; give more")
+        raise ValueError(f"expected images for the first look, {first}, but {most} are given and within the budget")
     looks = sequential.looks(first, most, growth)
     nobody = torch.zeros(1, dtype=torch.int64)
     order = rng.permutations(seed, nobody, nobody, len(task.x)).flatten()[: looks[-1]].to(task.x.device)

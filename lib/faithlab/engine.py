@@ -27,6 +27,11 @@ from faithlab.outputs import AS_ANSWERED, LIBRARY, OF_CLASSES, correct, log_odds
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
+NUMBERS = (
+    "For a regression use faithlab.outputs.value; in place of correct predictions, an output of your own, such as "
+    "lambda answers, target: (answers[..., 0] > 3).float(). If the number is the logit of the second of two classes, "
+    "wrap the model: faithlab.outputs.Logits(model, faithlab.outputs.two_classes)"
+)
 _PLANNED = {"cuda"}  # devices whose libraries plan a layer for the size of a batch
 
 Output = Callable[[Tensor, Tensor], Tensor]
@@ -115,8 +120,7 @@ def scorer(
             [1., 1.]])
     """
     _keep_freed_memory()
-    check_inputs(x)
-    check_targets(target, x)
+    check_inputs(x, target)
     several, outputs = ((len(output),), tuple(output)) if isinstance(output, list | tuple) else ((), (output,))
     limit = _batch_size(x) if batch_size is None else validation.whole("batch_size", batch_size, 1)
     x, target, segments = x.detach().resolve_conj().resolve_neg(), target.clone(), segments.clone()
@@ -125,8 +129,8 @@ def scorer(
     rows = min(limit, preparation.INPUTS)
     prepared = preparation.prepare(model, _probe(x, stand_in, segments), precision, rows)
     classes = _check_outputs(prepared, model, outputs)
-    if classes is not None:
-        check_classes(target, classes)
+    if classes is not None and not 0 <= int(target.min()) <= int(target.max()) < classes:
+        raise ValueError(f"expected targets 0..{classes - 1}, which the model answers, but got {target.tolist()!r:.80}")
     if x.is_floating_point():
         x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
         if not bool(stand_in.isfinite().all()):
@@ -152,8 +156,7 @@ def scorer(
     def check(keep: Tensor, positions: Tensor | None = None) -> None:
         wanted = (len(x), *keep.shape[1:2], features) if positions is None else (len(positions), features)
         if keep.dtype != torch.bool or keep.shape != wanted:
-            form = f"[{len(x)}, masks, {features}], or [pairs, {features}] with a position for each,"
-            raise ValueError(f"expected a boolean keep-mask {form} but got {keep.dtype} {tuple(keep.shape)}")
+            raise ValueError(f"expected boolean keep-masks {wanted}, but got {keep.dtype} {tuple(keep.shape)}")
 
     def of_blocks(keep: Tensor, inputs: Callable[[slice], slice | Tensor]) -> Tensor:
         """Keep-masks [n, M, F] of the inputs at n places -> [n, M]; `inputs` says which inputs a slice of n means."""
@@ -174,8 +177,8 @@ def scorer(
                 raise
         # Looked at once for all blocks: on a GPU each look waits for the device.
         if broken := int(answers.isnan().sum()):
-            blamed = "model answered NaN or infinity" if any(map(bool, odd)) else "output gave NaN for real numbers"
-            raise ValueError(f"the {blamed} for {broken} of {answers.numel()} masked inputs; check weights and range")
+            blamed = "model" if any(map(bool, odd)) else "output"
+            raise ValueError(f"the {blamed} gave NaN or infinity for {broken} of {answers.numel()} masked inputs")
         return answers
 
     def of_block(keep: Tensor, positions: slice | Tensor) -> Tensor:
@@ -204,9 +207,7 @@ def scorer(
             given = each(*((seen.clone(), targets.clone()) if own else (seen, targets)))
             came = (given.dtype, *given.shape) if isinstance(given, Tensor) else type(given).__name__
             if not isinstance(given, Tensor) or given.shape != shape[:2] or not given.is_floating_point():
-                raise ValueError(
-                    f"expected the output to give a real number for each of {shape[:2]}, but it gave {came}"
-                )
+                raise ValueError(f"expected an output of a real number for each of {shape[:2]}, but it gave {came}")
             read.append(given.masked_fill(broken, torch.nan))
         return torch.stack(read, -1) if several else read[0]
 
@@ -230,14 +231,11 @@ def classifier(
         classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
     """
     prepared: preparation.Prepared | None = None
-    if batch_size is not None:
-        validation.whole("batch_size", batch_size, 1)
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def classify(x: Tensor) -> Tensor:
         nonlocal prepared
-        check_inputs(x)
         if prepared is None or prepared.expected is None:
             prepared = _of_classes(model, x, precision)
         return _logits(prepared, x, batch_size or _batch_size(x)).softmax(-1)
@@ -258,10 +256,7 @@ def agreement(
         `argmax`: fraction of inputs whose predicted class is the same; `probability`: mean absolute change of the
         target's probability; `largest`: the largest such change.
     """
-    check_inputs(x)
-    check_targets(target, x)
     exact, other = (_logits(_of_classes(model, x, p), x, batch_size) for p in (torch.float32, precision))
-    check_classes(target, exact.shape[1])
     change = (probability(exact, target) - probability(other, target)).abs()
     same = (exact.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
@@ -278,8 +273,6 @@ def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> Tenso
     x = x.detach().to(prepared.dtype) if x.is_floating_point() else x
     answers = torch.cat([prepared.answers(part.clone()).clone() for part in x.split(batch_size)])
     logits = answers.log() if prepared.probabilities else answers
-    if broken := int((~logits.amax(-1).isfinite()).sum()):
-        raise ValueError(f"the model answered NaN or infinity to {broken} of {len(x)} inputs; check weights and range")
     return logits
 
 
@@ -290,12 +283,7 @@ def _check_outputs(prepared: preparation.Prepared, model: nn.Module, outputs: Se
     name, answers = type(model).__name__, prepared.expected
     of_classes = [each.__name__ for each in OF_CLASSES if any(each is given for given in outputs)]
     if answers.shape[1] == 1 and of_classes:
-        raise ValueError(
-            f"{name} answers with one number for each input, but the output {of_classes[0]} needs classes. For a "
-            "regression use faithlab.outputs.value; in place of correct predictions, an output of your own, such as "
-            "lambda answers, target: (answers[..., 0] > 3).float(). If the number is the logit of the second of two "
-            "classes, wrap the model: faithlab.outputs.Logits(model, faithlab.outputs.two_classes)"
-        )
+        raise ValueError(f"{name} answers with one number for each input; {of_classes[0]} needs classes. {NUMBERS}")
     bounded = bool(((answers >= 0) & (answers <= 1)).all() & ((answers > 0) & (answers < 1)).any())
     if prepared.probabilities and not all(any(each is known for known in AS_ANSWERED) for each in outputs):
         warnings.warn(
@@ -314,41 +302,22 @@ def _check_outputs(prepared: preparation.Prepared, model: nn.Module, outputs: Se
     return answers.shape[1]
 
 
-def check_inputs(x: Tensor) -> None:
-    """Inputs [B, *S] that a model can be evaluated on.
+def check_inputs(x: Tensor, target: Tensor) -> None:
+    """Check inputs [B, *S] that a model can be evaluated on, and a class for each, [B] int64, beside them.
 
     Raises:
-        ValueError: no tensor, another shape, layout or type, NaN.
+        ValueError: no tensors, another shape, layout, type or device, NaN.
     """
     dense = isinstance(x, Tensor) and x.layout is torch.strided and not (x.is_quantized or x.is_meta)
     fits = dense and x.ndim > 1 and x.element_size() in _BITS and not (x.is_floating_point() and x.element_size() == 1)
     came = f"{x.dtype} {tuple(x.shape)} {x.device} {x.layout}" if isinstance(x, Tensor) else type(x).__name__
     if not fits or (x.is_floating_point() and bool(x.isnan().any())):
-        came += ", some of them NaN" if fits else ""
-        raise ValueError(f"expected inputs [B, *S], a batch, dense and of 16 to 64 bits a number, but got {came}")
+        raise ValueError(f"expected inputs [B, *S], dense, of 16 to 64 bits a number, without NaN, but got {came}")
 
-
-def check_targets(target: Tensor, x: Tensor) -> None:
-    """A class for each of inputs [B, *S], [B] int64, beside them.
-
-    Raises:
-        ValueError: another shape, type or device, or no tensor.
-    """
     came = (target.dtype, *target.shape, target.device) if isinstance(target, Tensor) else type(target)
     wanted = (torch.int64, *x.shape[:1], x.device)
     if came != wanted:
         raise ValueError(f"expected one int64 target per input, a tensor of {wanted}, but got {came}")
-
-
-def check_classes(target: Tensor, classes: int) -> None:
-    """Targets that are classes of a model, or numbers that it answers.
-
-    Raises:
-        ValueError: one is not.
-    """
-    lowest, highest = int(target.min()), int(target.max())
-    if lowest < 0 or highest >= classes:
-        raise ValueError(f"expected targets 0..{classes - 1}, which the model answers, but got {lowest}..{highest}")
 
 
 def stand_in_of(baseline: Baseline, x: Tensor, segments: Tensor) -> Tensor:
@@ -367,10 +336,7 @@ def stand_in_of(baseline: Baseline, x: Tensor, segments: Tensor) -> Tensor:
         fits = not stand_in.is_floating_point() and torch.equal(stand_in.to(x.dtype).to(stand_in.dtype), stand_in)
     came = f"{stand_in.dtype} {shape}, {stand_in.device}" if isinstance(stand_in, Tensor) else repr(stand_in)
     if not fits or stand_in.is_floating_point() != x.is_floating_point():
-        raise ValueError(
-            f"expected a baseline of one number, or with as many dimensions as the inputs {tuple(x.shape)} and "
-            f"broadcasting to them, in {x.dtype} on {x.device}, but it gives {came}"
-        )
+        raise ValueError(f"expected a baseline that broadcasts to {tuple(x.shape)}, {x.dtype}, but it gives {came}")
     return stand_in.detach().to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *shape)
 
 

@@ -98,9 +98,9 @@ def checked(answer: object, rows: int, least: int = 1) -> Tensor:
     """
     real = isinstance(answer, Tensor) and answer.is_floating_point() and answer.layout is torch.strided
     if real and not answer.is_meta and answer.shape[:1] == (rows,) and answer.ndim in (1, 2):
-        answer = answer.reshape(rows, -1)
-        if answer.ndim == 2 and answer.shape[1] >= least:
-            return answer
+        logits = answer.reshape(rows, -1)
+        if logits.shape[1] >= least:
+            return logits
     came = f"{answer.dtype} {tuple(answer.shape)}" if isinstance(answer, Tensor) else f"a {type(answer).__name__}"
     raise ValueError(f"expected logits [{rows}, classes], but the model gave {came}{_advice(answer, rows)}")
 

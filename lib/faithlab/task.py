@@ -65,13 +65,10 @@ class Task:
     _wholes: dict[tuple, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        engine.check_inputs(self.x)
+        engine.check_inputs(self.x, self.target)
         images = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
         if images.shape != self.x.shape[:1] or images.dtype not in (torch.int64, torch.int32, torch.int16, torch.uint8):
-            raise ValueError(
-                f"expected images as {len(self.x)} integers, each input's index in its data set, but got "
-                f"{images.dtype} {tuple(images.shape)}"
-            )
+            raise ValueError(f"expected images as {len(self.x)} integers, but got {images.dtype} {tuple(images.shape)}")
         object.__setattr__(self, "images", images.long())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -95,8 +92,6 @@ class Task:
             ValueError: no positions of inputs.
         """
         places = torch.as_tensor(places, device=self.x.device)
-        if places.dtype != torch.int64 or places.ndim != 1 or not bool(((places >= 0) & (places < len(self.x))).all()):
-            raise ValueError(f"expected positions of inputs, 0..{len(self.x) - 1}, int64, but got {places}")
         return dataclasses.replace(
             self,
             x=self.x[places],

@@ -19,8 +19,7 @@ def whole(name: str, value: int, least: float = -math.inf, most: float = math.in
     """Return a whole number within bounds; neither 2.0 nor True is one."""
     found = operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else math.nan
     if not least <= found <= most:
-        bounds = f" from {least} to {most}" if most < math.inf else f" of at least {least}" if least > -math.inf else ""
-        raise ValueError(f"expected {name} to be a whole number{bounds}, but got {value!r:.100}")
+        raise ValueError(f"expected {name} to be a whole number from {least} to {most}, but got {value!r:.100}")
     return found
 
 
@@ -50,7 +49,6 @@ def attribution(values: Tensor, name: str = "attribution", dimensions: Sequence[
     known = isinstance(values, Tensor) and values.layout is torch.strided and values.dtype in _REAL
     if not known or values.ndim not in dimensions or not values.shape[-1]:
         came = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        came += "; pool a map over its segments with faithlab.segments.pool; a mask has no order"
         raise ValueError(f"expected {name} as a dense tensor of real numbers, [images, features], but got {came}")
     finite(name, values, "drop these images and count them, or mend the explainer")
 
@@ -59,8 +57,7 @@ def finite(name: str, values: Tensor, cure: str) -> None:
     """Check that numbers of images [B, ...] are neither NaN nor infinite."""
     if not bool(values.isfinite().all()):
         broken = (~values.isfinite()).reshape(len(values), -1).any(1).nonzero().flatten().tolist()
-        came = f"the {name} of {len(broken)} of {len(values)} images holds NaN or infinity (first: image {broken[0]})"
-        raise ValueError(f"{came}; {cure}")
+        raise ValueError(f"the {name} of images {broken} holds NaN or infinity; {cure}")
 
 
 def present(values: Tensor | None, like: Tensor) -> Tensor | None:
@@ -69,6 +66,5 @@ def present(values: Tensor | None, like: Tensor) -> Tensor | None:
         return None
     known = isinstance(values, Tensor) and values.dtype == torch.bool and values.shape == like.shape
     if not (known and bool(values.any(-1).all())):
-        came = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else f"{values!r:.100}"
-        raise ValueError(f"expected present as bool {tuple(like.shape)} with a feature in every row, but got {came}")
+        raise ValueError(f"expected present as bool {tuple(like.shape)} a feature in every row, not {values!r:.60}")
     return values.to(like.device)

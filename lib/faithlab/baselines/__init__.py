@@ -46,8 +46,6 @@ def mean(x: Tensor, layout: str | None = None, segments: Tensor | None = None) -
     >>> mean(torch.tensor([[1.0, 10.0], [3.0, 30.0]]))
     tensor([[ 2., 20.]])
     """
-    if not x.is_floating_point():
-        raise ValueError(f"the mean is of floating-point inputs, but got {x.dtype}; for token ids use baselines.token")
     layout = _layout(x, segments) if layout is None else layout
     if len(layout) != x.ndim or layout[:1] != "B" or len(set(layout)) != len(layout):
         raise ValueError(f"expected a layout of different letters, B first, for {tuple(x.shape)}, not {layout!r}")
@@ -88,8 +86,6 @@ def blur(x: Tensor, sigma: float) -> Tensor:
     Raises:
         ValueError: what is no image; a sigma that is not positive and finite.
     """
-    if x.ndim != 4 or not 0 < sigma < math.inf:
-        raise ValueError(f"expected images [B, C, H, W] and a sigma above 0, but got {tuple(x.shape)} and {sigma}")
     reach = min(int(3 * sigma + 0.5), min(x.shape[-2:]) - 1)
     exact = x if x.dtype == torch.float64 else x.float()
     weights = torch.arange(-reach, reach + 1, dtype=exact.dtype, device=x.device)

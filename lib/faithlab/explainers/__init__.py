@@ -67,8 +67,6 @@ def find(name: str | Explainer) -> Explainer:
     """
     if callable(name):
         return name
-    if name not in _EXPLAINERS:
-        raise KeyError(f"no explainer {name!r}; known: {', '.join(names())}; add one with faithlab.explainers.register")
     return _EXPLAINERS[name]
 
 
@@ -83,11 +81,7 @@ def layer_of(model: nn.Module, name: str) -> nn.Module:
     Raises:
         ValueError: no such layer.
     """
-    try:
-        return model.get_submodule(name.replace("_orig_mod.", ""))  # as it is called in a compiled model
-    except AttributeError:
-        known = ", ".join(child for child, _ in model.named_children())
-        raise ValueError(f"the model has no layer {name!r}; pass layer= one of its layers ({known}, ...)") from None
+    return model.get_submodule(name.replace("_orig_mod.", ""))  # as it is called in a compiled model
 
 
 def explain(
@@ -135,7 +129,7 @@ def explain(
     tensor([[1., 2., 3., 4.]])
     """
     explainer = find(name)
-    features = gate.check_inputs(model, x, target, segments, batch_size)
+    features = gate.features_of(model, x, target, segments, batch_size)
     identities = rng.identities(len(x), images, x.device)
     if not len(x):
         return torch.zeros(0, features, device=x.device)

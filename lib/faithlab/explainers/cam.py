@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from faithlab.explainers import gradable, layer_of, register
-from faithlab.explainers.gate import check_images
 from faithlab.outputs import logit
 
 
@@ -46,7 +45,6 @@ def forward_at(model: nn.Module, name: str, x: Tensor, instead: Tensor | None = 
     Raises:
         ValueError: inputs that are no images, no such layer, or one whose output is no such map.
     """
-    check_images(x, "a class activation map")
     activation, logits = output_at(model, name, x, instead)
     shape = getattr(activation, "shape", ())
     # Where channels come last, as in a Swin Transformer, it is the two dimensions before them that are like the image.

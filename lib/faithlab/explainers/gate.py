@@ -26,12 +26,9 @@ _ROUNDING = 0.05  # of the largest logit: far above rounding in any precision, b
 _LOCK = threading.RLock()
 
 
-def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, batch_size: int) -> int:
+def features_of(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, batch_size: int) -> int:
     """Check the arguments of `explain` and return the number of features."""
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"expected a torch.nn.Module, but got a {type(model).__name__}")
-    engine.check_inputs(x)
-    engine.check_targets(target, x)
+    engine.check_inputs(x, target)
     validation.whole("batch_size, inputs explained at once,", batch_size, 1)
     return segment_maps.count_of(segments, x)
 
@@ -44,7 +41,6 @@ def check_logits(model: nn.Module, x: Tensor, target: Tensor) -> None:
     shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(few) or logits.shape[1] < 2:
         raise ValueError(f"expected logits [{len(few)}, classes], but got {shape}; wrap it in faithlab.outputs.Logits")
-    engine.check_classes(target, logits.shape[1])
     tolerance = _ROUNDING * float(logits.double().nan_to_num(0, 0, 0).abs().amax())
     if not torch.isclose(alone.double(), logits[-1:].double(), rtol=_ROUNDING, atol=tolerance).all():
         raise ValueError("the model gives NaN, or outputs that depend on other inputs or on chance (dropout)")
@@ -68,15 +64,8 @@ def check_relevance(name: object, relevance: object, x: Tensor) -> Tensor:
     # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
     fits = found is not None and found.ndim == x.ndim and len(found) == len(x) and not found.is_complex()
     if not fits or any(size not in (1, wanted) for size, wanted in zip(found.shape[1:], x.shape[1:], strict=True)):
-        came = type(relevance).__name__ if found is None else f"{found.dtype} {tuple(found.shape)}"
-        raise ValueError(f"explainer {name!r} gave {came}; expected a number per element of inputs {tuple(x.shape)}")
+        raise ValueError(f"expected {name!r} to give a number per element of {tuple(x.shape)}, not {relevance!r:.60}")
     return found.float()
-
-
-def check_images(x: Tensor, explainer: str) -> None:
-    """Raise a ValueError if the inputs are no images [n, C, H, W]."""
-    if x.ndim != 4:
-        raise ValueError(f"{explainer} explains images [n, C, H, W], but got inputs {tuple(x.shape)}")
 
 
 class _Alone(TorchFunctionMode):

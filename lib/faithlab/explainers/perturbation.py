@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from faithlab import engine, masks, outputs, rng
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
-from faithlab.explainers.gate import check_images
 
 
 @register("random")
@@ -37,8 +36,7 @@ def rise(
     Raises:
         ValueError: inputs that are no images, or no masks.
     """
-    check_images(x, "rise")
-    height, width = x.shape[-2:]
+    _, _, height, width = x.shape
     score = engine.scorer(
         model,
         x,
@@ -95,8 +93,8 @@ def shapley_sampling(
         baseline: what replaces a patch that is absent.
         seed: of the permutations.
     """
-    check_images(x, "shapley-sampling")
-    players = segment_maps.patches(*x.shape[-2:], patch).to(x.device)
+    _, _, height, width = x.shape
+    players = segment_maps.patches(height, width, patch).to(x.device)
     # The model gets copies, as it may work on its inputs in place; captum would draw from the global generator.
     sampling, generator = ShapleyValueSampling(lambda x: model(x.clone())), torch.Generator().manual_seed(seed)
     sampling.permutation_generator = lambda players, samples: (

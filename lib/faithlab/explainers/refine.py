@@ -16,7 +16,6 @@ from torch.nn.functional import avg_pool2d
 
 from faithlab import rng
 from faithlab.explainers import Explainer, find
-from faithlab.explainers.gate import check_images
 
 
 def magnitude(explainer: str | Explainer) -> Explainer:
@@ -70,7 +69,6 @@ def squares(explainer: str | Explainer, side: int) -> Explainer:
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
-        check_images(x, "a mean over squares")
         maps = inner(model, x, target, images, **options).detach().sum(1, keepdim=True)
         return avg_pool2d(maps, side, stride=1, padding=side // 2, count_include_pad=False)
 
@@ -101,7 +99,6 @@ def region(explainer: str | Explainer) -> Explainer:
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
-        check_images(x, "XRAI")
         maps = inner(model, x, target, images, **options).detach().sum(1)  # [n, H, W]
         pictures = x.movedim(1, -1).cpu().float().numpy()  # [n, H, W, C]
         averaged = [

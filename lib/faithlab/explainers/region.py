@@ -10,7 +10,6 @@ from torch.nn.functional import cross_entropy, interpolate
 from faithlab import baselines, rng, validation
 from faithlab.explainers import register
 from faithlab.explainers.cam import enlarge, forward_at
-from faithlab.explainers.gate import check_images
 from faithlab.outputs import logit
 
 
@@ -47,7 +46,6 @@ def extremal_perturbation(
     Returns:
         [n, 1, H, W], between 0 and the number of areas.
     """
-    check_images(x, "extremal-perturbation")
     areas = [validation.share("areas", area) for area in areas]
     n, a = len(x), len(areas)
     hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)

@@ -50,8 +50,7 @@ class Rules(TorchFunctionMode):
         super().__init__()
         for name, module in model.named_modules():
             if "_orig_mod" in module._modules or isinstance(module, _UNSEEN):
-                kind = type(module).__name__
-                raise ValueError(f"functions of {name!r}, a {kind}, cannot get rules; explain the plain module")
+                raise ValueError(f"the functions of {name!r} cannot get rules; explain the plain module")
         self._rules, self._passing = rules, passing
         self.met: set[Callable] = set()
 

@@ -96,13 +96,8 @@ class Metric:
     def __post_init__(self) -> None:
         if not callable(self.compute) or not callable(self.output):
             raise TypeError(f"expected functions as compute and output, but got {self.compute!r} and {self.output!r}")
-        known = {"network": get_args(Network), "needs": get_args(Needs), "better": (1, -1)}
-        known |= {"direction": (*get_args(masks.Direction), None)}
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"expected {name} as one of {values}, but got {getattr(self, name)!r}")
-        if not str(self.source).strip():
-            raise ValueError("expected where the metric is defined as source: a paper and its equation, or your name")
+        if self.better not in (1, -1) or self.network not in get_args(Network) or self.needs not in get_args(Needs):
+            raise ValueError(f"expected better as 1 or -1, network and needs by their names, but got {self}")
         if self.sizes is not None:
             object.__setattr__(self, "sizes", tuple(validation.fractions(self.sizes, "sizes").tolist()))
 
@@ -175,8 +170,7 @@ class Metric:
         numbers = [value] if error is None else [value, error]
         known = [isinstance(n, Tensor) and (n.is_floating_point() or n.dtype == torch.bool) for n in numbers]
         if not all(known) or any(n.shape != shape for n in numbers):
-            came = [f"{n.dtype} {tuple(n.shape)}" if isinstance(n, Tensor) else type(n).__name__ for n in numbers]
-            raise ValueError(f"expected floating or bool scores and errors {shape}, but got {' and '.join(came)}")
+            raise ValueError(f"expected floating or bool scores (and errors) {shape}, but got {answer!r:.80}")
         if bool(value.isinf().any()):
             raise UndefinedError(f"the metric gave infinity for {int(value.isinf().sum())} inputs; give NaN")
         return stats.MonteCarlo(value, error)
@@ -279,8 +273,7 @@ def check_attribution(task: Task, attribution: Tensor, name: str = "attribution"
     """
     validation.attribution(attribution, name)
     if attribution.shape != (shape := (len(task.x), _features(task))):
-        came = f"{tuple(attribution.shape)}; explain these inputs, or pool with faithlab.segments.pool"
-        raise ValueError(f"expected {name} of {shape[0]} inputs and {shape[1]} features, {shape}, but got {came}")
+        raise ValueError(f"expected {name} {shape}, but got {tuple(attribution.shape)}; see faithlab.segments.pool")
 
 
 def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], **labels: Any) -> Scores:
@@ -303,9 +296,6 @@ def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[st
         UserWarning: metrics that do not suit the inputs, and have no row; or whose score is infinite or NaN, so that
             they are NaN for all inputs.
     """
-    named = isinstance(metrics, Mapping) and isinstance(attributions, Mapping)
-    if not named or not all(isinstance(metric, Metric) for metric in metrics.values()):
-        raise TypeError(f"expected metrics and attributions by name, but got {metrics!r:.60} and {attributions!r:.60}")
     if refused := set(labels) - (set(LABELS) - {"explainer", "metric", "reference", "direction"}):
         raise ValueError(f"{', '.join(sorted(refused))}: no label to be given; the metrics and explainers set theirs")
     for explainer, attribution in attributions.items():
@@ -313,8 +303,7 @@ def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[st
     why = obstacles(metrics, task, attributions)
     pairs = [(e, name) for e in attributions for name in metrics if (e, name) not in why]
     if not pairs:
-        reasons = "; ".join(f"{name}: {reason}" for (_, name), reason in why.items())
-        raise ValueError(f"no metric applies: {reasons or 'none was given'}")
+        raise ValueError(f"no metric applies: {'; '.join(f'{name}: {reason}' for (_, name), reason in why.items())}")
 
     def rows(explainer: str, name: str, values: Tensor, errors: Tensor | None = None) -> Scores:
         metric = metrics[name]

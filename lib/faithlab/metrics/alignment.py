@@ -122,6 +122,4 @@ def _largest(chosen: Tensor) -> Tensor:
 
 def _check(regions: Tensor) -> None:
     if regions.dtype != torch.bool or not bool(regions.flatten(1).any(1).all()):
-        raise ValueError(
-            f"expected boolean regions with a pixel in each, not {regions.dtype}; drop and count empty ones"
-        )
+        raise ValueError(f"expected bool regions with a pixel in each, not {regions.dtype}; drop and count empty ones")

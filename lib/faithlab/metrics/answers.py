@@ -24,6 +24,5 @@ def ask(score: Score, keep: Tensor) -> Tensor:
         raise ValueError(f"expected a score of each mask, {tuple(keep.shape[:2])}, but got {tuple(answers.shape)}")
     answers = answers.to(keep.device).double()
     if not bool(answers.isfinite().all()):
-        broken = (~answers.isfinite()).any(1).nonzero().flatten().tolist()
-        raise UndefinedError(f"the score of images {broken} is NaN or infinite; check the model and its output")
+        raise UndefinedError("the score is NaN or infinite for some inputs; check the model and its output")
     return answers

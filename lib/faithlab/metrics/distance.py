@@ -2,12 +2,13 @@
 
 Every distance takes maps [..., H, W] and gives [...], float64: 0 for equal maps, more for more different ones. Leading
 dimensions broadcast, so that millions of pairs are one call on the device. NaN where a distance is not defined, as the
-rank correlation of a constant map is not, and nowhere else: maps that hold NaN or an infinity, or are of two sizes, are
-a ValueError.
+rank correlation of a constant map is not, and of maps that hold NaN or an infinity.
 """
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,12 +20,24 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 """Maps [..., H, W] and [..., H, W] -> their distance [...]."""
 
 
+def _of_finite_maps(distance: Distance) -> Distance:
+    """Let a distance of maps that hold NaN or infinity be NaN."""
+
+    @functools.wraps(distance)
+    def of_maps(a: Tensor, b: Tensor, *args: Any, **options: Any) -> Tensor:
+        finite = a.isfinite().flatten(-2).all(-1) & b.isfinite().flatten(-2).all(-1)
+        return distance(a, b, *args, **options).masked_fill(~finite, torch.nan)
+
+    return of_maps
+
+
+@_of_finite_maps
 def spearman(a: Tensor, b: Tensor) -> Tensor:
     """1 - |Spearman's rank correlation|, in [0, 1]: the paper's choice (section 4.3). NaN where a map is constant."""
-    _check(a, b)
     return 1 - stats.spearman(a.flatten(-2), b.flatten(-2)).abs()
 
 
+@_of_finite_maps
 def wasserstein(a: Tensor, b: Tensor, directions: int = 16) -> Tensor:
     """Return the sliced 1-Wasserstein distance: how many pixels the relevance has to move, on average.
 
@@ -33,7 +46,6 @@ def wasserstein(a: Tensor, b: Tensor, directions: int = 16) -> Tensor:
     evenly spaced directions, times pi / 2, is the distance itself where the map is shifted as a whole, and a bound from
     below (up to that factor) elsewhere. NaN where a map is zero everywhere.
     """
-    _check(a, b)
     height, width = a.shape[-2:]
     mass = _share(a) - _share(b)  # [..., H * W]
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
@@ -51,16 +63,17 @@ def _share(maps: Tensor) -> Tensor:
     return mass / mass.sum(-1, keepdim=True)
 
 
+@_of_finite_maps
 def dice(a: Tensor, b: Tensor, level: float = 0.5) -> Tensor:
     """1 - the Sørensen-Dice coefficient of the areas whose relevance is above `level` times their map's largest.
 
     NaN where both areas are empty, as those of two maps without a positive value are.
     """
-    _check(a, b)
     a, b = (m.flatten(-2) > level * m.flatten(-2).amax(-1, keepdim=True) for m in (a, b))
     return 1 - 2 * (a & b).sum(-1).double() / (a.sum(-1) + b.sum(-1))
 
 
+@_of_finite_maps
 def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) -> Tensor:
     """1 - the mean structural similarity (Wang et al., 2004), by a Gaussian window of `sigma` pixels.
 
@@ -76,7 +89,6 @@ def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) ->
     Raises:
         RuntimeError: maps that are smaller than the window; pass a smaller sigma.
     """
-    _check(a, b)
     reach = int(3.5 * sigma + 0.5)
     a, b = torch.broadcast_tensors(a.double(), b.double())
     if span is None:
@@ -98,21 +110,16 @@ def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) ->
     return 1 - similarity.mean((-2, -1))
 
 
+@_of_finite_maps
 def l1(a: Tensor, b: Tensor) -> Tensor:
     """Return the sum of the absolute differences; never NaN."""
-    _check(a, b)
     return torch.linalg.vector_norm((a.double() - b.double()).flatten(-2), 1, dim=-1)
 
 
+@_of_finite_maps
 def l2(a: Tensor, b: Tensor) -> Tensor:
     """Return the Euclidean distance; never NaN."""
-    _check(a, b)
     return torch.linalg.vector_norm((a.double() - b.double()).flatten(-2), 2, dim=-1)
-
-
-def _check(a: Tensor, b: Tensor) -> None:
-    if a.shape[-2:] != b.shape[-2:] or not bool(a.isfinite().all() and b.isfinite().all()):
-        raise ValueError(f"expected finite maps [..., H, W] of one size, but got {tuple(a.shape)} and {tuple(b.shape)}")
 
 
 DISTANCES: dict[str, Distance] = {

@@ -95,9 +95,7 @@ def advise(
     """
     shares = validation.fractions(shares).to(hits.device)
     if hits.ndim != 2 or hits.shape[1] != len(shares) or len(hits) < 2 or shares[0] != 0 or (shares.diff() <= 0).any():
-        came = f"{tuple(hits.shape)} at {shares.tolist()}"
-        raise ValueError(f"expected hits of two inputs or more at increasing shares from 0, but got {came}")
-    validation.finite("hits", hits, "drop and count these images")
+        raise ValueError(f"expected hits of two inputs or more at increasing shares from 0, but got {shares.tolist()}")
     lost = hits[:, :1].double() - hits.double()  # [B, K]
     most = lost.mean(0) + 2 * lost.std(0) / len(lost) ** 0.5
     borne = (most <= tolerance).cumprod(0).bool()

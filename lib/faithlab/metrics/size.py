@@ -257,8 +257,6 @@ def stretch(name: str, size: float, settings: Sequence[Setting], sizes: Tensor) 
         at = ((sizes >= first - 1e-9) & (sizes <= last + 1e-9)).nonzero().flatten().tolist()
         if len(at) > 1:
             ends.append((setting, at[0], at[-1]))
-    if not ends:
-        raise ValueError(f"no setting has a {name} with two of the sizes {sizes.tolist()}, for a knee at {size:g}")
 
     def change(*samples: stats.Sample) -> Tensor:
         means = [sample.mean() for sample in samples]
@@ -593,11 +591,9 @@ def _checked(
     fractions = validation.fractions(fractions, "sizes")
     shape, caps = (len(settings), len(fractions)), {setting.cap for setting in settings}
     if curves.ndim != 3 or curves.shape[1:] != shape or min(len(curves), len(caps) - 1, len(fractions) - 2) < 1:
-        came = f"{tuple(curves.shape)} and caps {caps}"
-        raise ValueError(f"expected curves [images, *{shape}] with three sizes and two caps or more, but got {came}")
+        raise ValueError(f"expected curves of three sizes and two caps or more, not {tuple(curves.shape)}, caps {caps}")
     if not bool((fractions.diff() > 0).all() and (curves.abs() <= 1 + 1e-6).all()):
-        came = f"{fractions.tolist()} and losses up to {float(curves.abs().max()):.3g}"
-        raise ValueError(f"expected increasing sizes and losses between -1 and 1 without NaN, but got {came}")
+        raise ValueError(f"expected increasing sizes, not {fractions.tolist()}, and losses from -1 to 1 without NaN")
     counts = masks.counts(fractions, features)
     removals = torch.stack([masks.removals(counts, features, *setting) for setting in settings])
     return curves.double().cpu(), counts, removals

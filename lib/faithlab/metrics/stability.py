@@ -41,8 +41,6 @@ def neighbours(
         KeyError: an unknown norm.
         ValueError: inputs that are no finite floating-point numbers: a step would be rounded away from whole ones.
     """
-    if not x.is_floating_point() or not bool(x.isfinite().all()):
-        raise ValueError(f"expected inputs of finite floating-point numbers, in which a step counts, but got {x.dtype}")
     identities = counter.identities(len(x), images, x.device)
     E = x.shape[1:].numel()
     signed = 2 * counter.uniform(seed, identities, torch.arange(count), E + 1) - 1  # [B, N, E + 1] in (-1, 1)

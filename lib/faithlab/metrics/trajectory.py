@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import masks, validation
+from faithlab import masks
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 
@@ -43,7 +43,6 @@ def trajectory(attribution: Tensor, present: Tensor | None = None, direction: ma
     Raises:
         ValueError: as `faithlab.masks.order`.
     """
-    validation.attribution(attribution)
     there = None if present is None else present.flip(-1)
     return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1), there, direction)
 

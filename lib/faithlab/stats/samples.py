@@ -644,14 +644,11 @@ def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels
             [[b for b in sample if tuple(b.labels.get(n) for n in free) == unit] for sample in cell] for cell in blocks
         ]
         for c, (cell, found) in enumerate(zip(wanted, own, strict=True)):
-            for s, (sample, there) in enumerate(zip(cell, found, strict=True)):
-                if not there:
-                    raise ValueError(f"{name} has no rows of {_text(sample)}, which the other networks have")
+            for s, (_, there) in enumerate(zip(cell, found, strict=True)):
                 # Else the mean over a list, over draws or seeds would be one of other things in each network.
                 kinds = {_kind(b, free) for b in there}
                 if other := kinds ^ alike.setdefault((c, s), kinds):
-                    there = _text(dict(min(other, key=str)))
-                    raise ValueError(f"{name} and {names[0]} do not both have the rows {there}")
+                    raise ValueError(f"{name} and {names[0]} differ in the rows {_text(dict(min(other, key=str)))}")
         repeats = max(repeats, *(len(sample) for cell in own for sample in cell))
         one, columns, lost = _of_network(own, datasets, images)
         rows.append(one)
@@ -695,8 +692,7 @@ def _check_open(sample: Labels, blocks: Sequence[Block], free: Sequence[str]) ->
         found = list(dict.fromkeys(b.labels.get(name) for b in blocks))
         listed = isinstance(sample.get(name), list | tuple | set)
         if len(found) > 1 and name not in free and name not in AVERAGED and (not listed or name == "dataset"):
-            which = f"{_text(sample) or 'the table'} has rows of several {name}s, {', '.join(map(repr, found))}"
-            raise ValueError(f"{which}: choose one with {name}=..." + ", or list several" * (name != "dataset"))
+            raise ValueError(f"{_text(sample) or 'the table'} has rows of several {name}s: choose one of {found}")
 
 
 def _text(labels: Labels) -> str:

@@ -137,8 +137,6 @@ def false_verdicts(
 @functools.lru_cache(maxsize=32)
 def _bounds(images: tuple[int, ...], level: float) -> np.ndarray:
     n = np.asarray(images, dtype=float)
-    if n[0] < 2 or not bool((np.diff(n) > 0).all()) or not 0 < level < 1:
-        raise ValueError(f"expected increasing looks of two images or more, a level in (0, 1), but got {n} and {level}")
     shares = np.diff(level * (n / n[-1]) ** 0.5, prepend=0)
     tails = [shares[0] / 2]
     edge = -scipy.special.ndtri(tails[0]) * n[0] ** 0.5
