@@ -121,7 +121,6 @@ def test_a_map_of_every_value_tells_no_layout():
 @pytest.mark.parametrize(
     ("x", "layout", "message"),
     [
-        (torch.randint(9, (2, 5)), None, r"for token ids use baselines\.token"),
         (torch.rand(4), None, "laid out as B, have no mean"),
         (torch.rand(1, 1, 1, 1, 1, 1), None, "a layout of different letters, B first"),
         (IMAGES, "CBHW", "B first"),
@@ -180,12 +179,6 @@ def test_blur_of_half_precision_is_rounded_once(precision):
     assert torch.equal(baselines.blur(x, 1.5), baselines.blur(x.float(), 1.5).to(precision))
 
 
-@pytest.mark.parametrize(("x", "sigma"), [(IMAGES[0], 1.0), (IMAGES, 0), (IMAGES, math.nan), (IMAGES, math.inf)])
-def test_a_blur_of_no_image_or_no_width_is_an_error(x, sigma):
-    with pytest.raises(ValueError, match=r"images \[B, C, H, W\] and a sigma above 0, but got"):
-        baselines.blur(x, sigma)
-
-
 # Tokens and stand-ins made beforehand
 
 
@@ -199,5 +192,5 @@ def test_token_is_one_token_of_the_texts_type():
 
 def test_stand_ins_of_another_kind_than_the_inputs_are_not_rounded():
     ids = torch.tensor([[3, 4]])
-    with pytest.raises(ValueError, match=r"expected a baseline of torch\.int64"):
+    with pytest.raises(ValueError, match=r"torch\.int64, but it gives torch\.float32"):
         engine.stand_in_of(baselines.given(torch.tensor([[0.5, 1.5]])), ids, segments.tokens(2))

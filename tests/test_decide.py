@@ -86,10 +86,9 @@ def test_looks_grow_and_end_at_the_last():
     assert (np.diff(found) > 0).all()
 
 
-@pytest.mark.parametrize(("images", "level"), [([1, 5], 0.05), ([5, 5], 0.05), ([5], 1.0)])
-def test_bad_looks_are_errors(images, level):
-    with pytest.raises(ValueError, match=r"expected increasing looks of two images or more, a level in \(0, 1\)"):
-        sequential.bounds(images, level)
+def test_a_level_of_one_is_an_error():
+    with pytest.raises(ValueError, match="level"):
+        sequential.bounds([5], 1.0)
 
 
 # The rule
@@ -347,7 +346,7 @@ def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
 
 BAD = {
     "metric": (lambda: decide("nothing", task(50), scores(np.zeros(50)), scores(np.zeros(50))), KeyError, "nothing"),
-    "explainer": (lambda: decide(METRIC, task(50), "nothing", "random"), KeyError, "no explainer 'nothing'"),
+    "explainer": (lambda: decide(METRIC, task(50), "nothing", "random"), KeyError, "nothing"),
     "network": (
         lambda: decide("FFid+", task(50), "random", "saliency"),
         ValueError,
@@ -357,34 +356,33 @@ BAD = {
     "statistic": (
         lambda: decide(METRIC.given(statistic=stats.mege), task(50), "random", "saliency"),
         ValueError,
-        "summarised by their mean or area",
+        "summarised by its mean or area",
     ),
     "attribution": (
         lambda: decide(METRIC, task(50), scores(np.zeros(49)), "random"),
         ValueError,
-        r"attribution 'a' \(or an explainer\) with a number for each of 50 inputs and 3 features, .* but got \(49, 3\)",
+        r"attribution 'a' \(or an explainer\) \(50, 3\), but got \(49, 3\)",
     ),
     "NumPy": (
         lambda: decide(METRIC, task(50), np.zeros((50, 3)), "random"),
         ValueError,
-        r"attribution 'a' \(or an explainer\) as a dense torch.Tensor .*but got ndarray",
+        r"attribution 'a' \(or an explainer\) as a dense tensor .*but got ndarray",
     ),
     "few": (
         lambda: decide(METRIC, task(20), "random", "saliency"),
         ValueError,
-        r"images for the first look, 32 of them, but there are 20, .*; give more",
+        "first look, 32, but 20 are given",
     ),
     "budget": (
         lambda: decide(METRIC, task(50), "random", "saliency", budget=10),
         ValueError,
-        r"there are 50, and the budget \(10\) is for 5; give more",
+        "first look, 32, but 5 are given and within the budget",
     ),
     "names": (
         lambda: decide(METRIC, task(50), "random", "saliency", names=("x", "x")),
         ValueError,
         "two different names",
     ),
-    "level": (lambda: decide(METRIC, task(50), "random", "saliency", level=0), ValueError, "a level in"),
 }
 
 

@@ -368,14 +368,14 @@ def scorer(model=None, x=IMAGES, target=TARGET, segmentation=PATCHES, **options)
 
 @pytest.mark.parametrize("target", [TARGET[:3], TARGET.int(), TARGET.float(), TARGET[:, None]])
 def test_targets_that_do_not_fit_are_an_error(target):
-    with pytest.raises(ValueError, match="expected one int64 target per input"):
+    with pytest.raises(ValueError, match="expected an int64 target for each"):
         scorer(target=target)
 
 
 def test_nan_in_the_inputs_is_an_error():
     x = IMAGES.clone()
     x[2, 0, 0, 0] = torch.nan
-    with pytest.raises(ValueError, match="some of them NaN"):
+    with pytest.raises(ValueError, match="NaN"):
         scorer(x=x)
 
 
@@ -405,7 +405,7 @@ def test_segments_with_holes_are_an_error():
     ids=["float", "two dimensions", "other images", "other features"],
 )
 def test_masks_that_do_not_fit_are_an_error(keep):
-    with pytest.raises(ValueError, match=r"boolean keep-mask \[5, masks, 16\]"):
+    with pytest.raises(ValueError, match=r"boolean keep-masks \(5, \d+, 16\)"):
         scorer()(keep)
 
 
@@ -420,7 +420,7 @@ def test_a_target_that_is_no_class_is_an_error(wrong):
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: output.__name__)
 def test_nan_in_any_class_is_an_error(output):
     model = answering(lambda x: torch.cat([x.flatten(1)[:, :4], x.flatten(1)[:, :1] * torch.nan], 1))
-    with pytest.raises(ValueError, match=r"the model answered NaN or infinity for 30 of 30"):
+    with pytest.raises(ValueError, match=r"the model .* NaN or infinity for 30 of 30"):
         scorer(model, output=output)(some_masks(16))
 
 
@@ -469,7 +469,7 @@ def test_pairs_survive_where_memory_runs_out(error):
 def test_pairs_that_do_not_fit_are_an_error():
     keep, images = pairs()
     for wrong, at in ((keep.float(), images), (keep[:, 1:], images), (keep, images[1:])):
-        with pytest.raises(ValueError, match=r"boolean keep-mask .*\[pairs, 16\] with a position for each"):
+        with pytest.raises(ValueError, match=r"boolean keep-masks \(\d+, 16\)"):
             scorer()(wrong, at)
     for at in (images + (images == 4), images - (images == 0).long()):
         with pytest.raises((IndexError, RuntimeError)):

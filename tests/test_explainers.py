@@ -367,18 +367,13 @@ def test_channels_can_be_features_of_their_own(name):
         assert_same(attribution.view(5, 3, 256), whole(name)[:, None].expand(-1, 3, -1))
 
 
-def test_an_unknown_explainer_is_an_error_that_lists_the_known():
-    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: attcat, .*saliency"):
-        explained("lime")
-
-
 @pytest.mark.parametrize("shape", [(5, 3, 16), (5, 16, 16), (1, 3, 16, 16), (5, 2, 16, 16)])
 @pytest.mark.parametrize("images", [5, 3])
 def test_a_relevance_that_does_not_fit_the_input_is_an_error(shape, images, monkeypatch):
     # With as many images as channels, [n, H, W] would broadcast to [n, C, H, W] and mean something else.
     shape = (images if shape[0] == 5 else 1, *shape[1:])
     monkeypatch.setitem(explainers._EXPLAINERS, "odd", lambda model, x, target, identities: torch.rand(shape))
-    with pytest.raises(ValueError, match=r"'odd' gave torch.float32 .* element of inputs \(\d, 3, 16, 16\)"):
+    with pytest.raises(ValueError, match=r"'odd' to give a number per element of \(\d, 3, 16, 16\)"):
         explained("odd", some=slice(images))
 
 
@@ -402,9 +397,9 @@ def test_relevance_that_is_no_tensor_is_converted_where_there_is_no_doubt(kind):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda x: None, "gave NoneType; expected a number per element"),
-        (lambda x: (x, x), "gave tuple; expected"),
-        (lambda x: x.sum(), r"gave torch.float32 \(\); expected"),
+        (lambda x: None, "a number per element of .* not None"),
+        (lambda x: (x, x), r"a number per element of .* not \(tensor"),
+        (lambda x: x.sum(), r"a number per element of .* not tensor\(-?\d"),
         (lambda x: x / 0, "gave NaN or infinite relevance"),
         (lambda x: x * torch.nan, "gave NaN or infinite relevance"),
     ],
@@ -535,11 +530,6 @@ def test_more_padding_changes_no_tokens_relevance(architecture):
     assert (attribution[:, 12:] == 0).all()
 
 
-def test_a_model_without_the_embedding_is_an_error_that_names_its_children():
-    with pytest.raises(ValueError, match=r"no layer 'tokens'; pass layer= .* \(embedding, lstm, head, \.\.\.\)"):
-        explained("integrated-gradients-embedding", layer="tokens")
-
-
 def test_smoothgrad_without_noise_is_the_gradient_and_its_square():
     saliency = small("saliency")
     torch.testing.assert_close(small("smoothgrad", noise=0.0, samples=3), saliency)
@@ -616,12 +606,6 @@ def test_an_enlarged_cam_is_the_peers_up_to_its_scale(name, peer, architecture):
     assert (theirs[nothing] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["gradcam", "layercam"])
-def test_a_model_without_the_layer_is_an_error_that_names_its_layers(name):
-    with pytest.raises(ValueError, match=r"no layer 'blocks'; pass layer= .* \(features, head, \.\.\.\)"):
-        explained(name, layer="blocks")
-
-
 def test_a_region_is_seen_through_a_layer_as_the_means_of_its_cells():
     model = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
     region = torch.zeros(2, 8, 8, dtype=torch.bool)
@@ -632,8 +616,6 @@ def test_a_region_is_seen_through_a_layer_as_the_means_of_its_cells():
     torch.testing.assert_close(found[:, 0, 0], torch.tensor([1.0, 15 / 16]).double())
     torch.testing.assert_close(found[:, 7, 7], torch.zeros(2).double())
     assert 0 < found[0, 3, 3] < 1  # interpolated between cells
-    with pytest.raises(ValueError, match="no layer 'blocks'"):
-        cam.through(region, model, "blocks", torch.rand(2, 3, 8, 8))
 
 
 # Backpropagated relevance

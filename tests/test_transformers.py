@@ -114,7 +114,7 @@ def test_recording_changes_no_answer_and_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("name", TRANSFORMER)
 def test_another_network_is_an_error_that_says_what_is_needed(name):
     network = nn.Sequential(nn.Flatten(), nn.Linear(72, 3)).double()
-    with pytest.raises(ValueError, match=r"expected a Vision Transformer of timm .* but got a Sequential"):
+    with pytest.raises(ValueError, match=r"expected a Vision Transformer of timm .* not a Sequential"):
         explain(name, network, X, TARGET, segments.pixels(4, 6))
 
 

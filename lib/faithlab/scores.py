@@ -191,8 +191,6 @@ class Scores:
             if absent:
                 raise ValueError(f"no row has {name} {str(absent)[1:-1]}; there are {str(self.labels(name))[1:-1]}")
             found &= {at for v in given for at in places.get(v, ())}
-        if labels and not found:
-            raise ValueError(f"no row has all of {', '.join(f'{name}={value!r}' for name, value in labels.items())}")
         return Scores(self.blocks[at] for at in sorted(found))
 
     def labelled(self, **labels: Label) -> "Scores":

@@ -115,6 +115,8 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
     tensor([[12., 12., 12., 12., 12., 12.]])
     """
     number = count(segments)
+    if elements.dtype == torch.bool or elements.is_complex():
+        raise ValueError(f"expected values of real numbers to be summed, but got {elements.dtype}")
     if not elements.is_floating_point():
         elements = elements.long()
     elif elements.dtype != torch.float64:

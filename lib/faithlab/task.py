@@ -86,11 +86,7 @@ class Task:
         return self.present is not None and not bool(self.present.all())
 
     def part(self, places: Tensor) -> "Task":
-        """The same networks with some of the inputs, at positions [n] int64, each with its own baseline.
-
-        Raises:
-            ValueError: no positions of inputs.
-        """
+        """The same networks with some of the inputs, by positions [n] or a mask [B], each with its own baseline."""
         places = torch.as_tensor(places, device=self.x.device)
         return dataclasses.replace(
             self,

@@ -76,11 +76,7 @@ def gradable(x: Tensor) -> Tensor:
 
 
 def layer_of(model: nn.Module, name: str) -> nn.Module:
-    """The layer of a model by its name, such as "encoder.embedding".
-
-    Raises:
-        ValueError: no such layer.
-    """
+    """The layer of a model by its name, such as "encoder.embedding"; an AttributeError where there is none."""
     return model.get_submodule(name.replace("_orig_mod.", ""))  # as it is called in a compiled model
 
 
@@ -148,8 +144,8 @@ def explain(
             # A map without channels belongs to each channel where the channels are features of their own.
             shape = torch.broadcast_shapes(relevance.shape[1:], segments.shape)
             parts.append(segment_maps.pool(relevance.expand(len(part), *shape), segments))
-            if not parts[-1].isfinite().all():
-                raise ValueError(f"explainer {name!r} gave NaN or infinite relevance, such as by overflow")
+            if not (parts[-1].isfinite().all() and x[part].isfinite().all()):
+                raise ValueError(f"explainer {name!r} gave NaN or infinite relevance, or was given such inputs")
         return torch.cat(parts)
 
 

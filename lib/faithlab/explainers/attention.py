@@ -58,7 +58,9 @@ def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
     kind = f"{type(model).__name__} with {getattr(model, 'global_pool', None)!r}"
     known = isinstance(model, VisionTransformer) and model.global_pool in ("token", "avg")
     if not known or len(layers) < len(blocks):
-        raise ValueError(f"expected a Vision Transformer of timm, pooling 'token' or 'avg', but got a {kind}")
+        raise ValueError(
+            f"expected a Vision Transformer of timm with attention maps, pooling 'token' or 'avg', not a {kind}"
+        )
     record, fused = Record([], []), [layer.fused_attn for layer in layers]
     hooks = [
         block.register_forward_pre_hook(lambda module, inputs: record.tokens.append(inputs[0])) for block in blocks

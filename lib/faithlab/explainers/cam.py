@@ -43,7 +43,7 @@ def forward_at(model: nn.Module, name: str, x: Tensor, instead: Tensor | None = 
     """As `output_at`, of a layer whose output is a map of the image, [n, c, h, w].
 
     Raises:
-        ValueError: inputs that are no images, no such layer, or one whose output is no such map.
+        ValueError: a layer whose output is no such map.
     """
     activation, logits = output_at(model, name, x, instead)
     shape = getattr(activation, "shape", ())

@@ -4,7 +4,7 @@ import torch
 from captum.attr import ShapleyValueSampling
 from torch import Tensor, nn
 
-from faithlab import engine, masks, outputs, rng
+from faithlab import engine, masks, outputs, rng, validation
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
 
@@ -33,10 +33,9 @@ def rise(
     A mask is a grid of `cells` x `cells` squares, each kept with probability `keep`, shifted by less than a square.
     Here a pixel is kept or removed, as by the engine; the original fades the squares into each other.
 
-    Raises:
-        ValueError: inputs that are no images, or no masks.
     """
     _, _, height, width = x.shape
+    validation.whole("samples", samples, 1)
     score = engine.scorer(
         model,
         x,

@@ -46,6 +46,7 @@ def extremal_perturbation(
     Returns:
         [n, 1, H, W], between 0 and the number of areas.
     """
+    validation.whole("steps", steps, 1)
     areas = [validation.share("areas", area) for area in areas]
     n, a = len(x), len(areas)
     hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
@@ -146,6 +147,7 @@ def iba(
     std = std.nan_to_num(0.0).clamp(min=0.01)  # a channel without variation, or of one place
     openness = torch.full_like(clean, 5.0)  # before the sigmoid: at first nearly everything gets by
     optimiser = torch.optim.Adam([openness], lr=rate)
+    validation.whole("steps", steps, 1)
     for step in range(steps):
         noise = rng.normal(seed, images, step * samples + torch.arange(samples), clean[0].numel())
         noise = noise.view(len(x), samples, *clean.shape[1:]).to(clean)

@@ -94,10 +94,10 @@ class Metric:
     statistic: stats.Statistic | Callable[..., Tensor] | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.compute) or not callable(self.output):
-            raise TypeError(f"expected functions as compute and output, but got {self.compute!r} and {self.output!r}")
-        if self.better not in (1, -1) or self.network not in get_args(Network) or self.needs not in get_args(Needs):
-            raise ValueError(f"expected better as 1 or -1, network and needs by their names, but got {self}")
+        known = {(1, -1): self.better, get_args(Network): self.network, get_args(Needs): self.needs}
+        known[*get_args(masks.Direction), None] = self.direction
+        if wrong := [f"{value!r}, not in {names}" for names, value in known.items() if value not in names]:
+            raise ValueError(f"expected better, network, needs and direction among their values: {'; '.join(wrong)}")
         if self.sizes is not None:
             object.__setattr__(self, "sizes", tuple(validation.fractions(self.sizes, "sizes").tolist()))
 

@@ -13,19 +13,15 @@ from faithlab import masks
 
 
 def boxes(regions: Tensor) -> Tensor:
-    """Return the smallest box round each region, [B, H, W] bool.
+    """Return the smallest box round each region, [B, H, W] bool; of a region without a pixel a box that ends at 0.
 
     Returns:
         [B, 4] int64: the first row, the first column, one past the last row, one past the last column.
-
-    Raises:
-        ValueError: a region without a pixel.
     """
-    _check(regions)
     edges = []
     for side in (regions.any(2), regions.any(1)):  # rows, columns
         first = side.int().argmax(1)
-        last = side.shape[1] - side.flip(1).int().argmax(1)
+        last = (side.shape[1] - side.flip(1).int().argmax(1)) * side.any(1)
         edges.append((first, last))
     (top, bottom), (left, right) = edges
     return torch.stack([top, left, bottom, right], 1)
@@ -103,7 +99,8 @@ def overlap(attribution: Tensor, truth: Tensor) -> Tensor:
 
 def _hits(attribution: Tensor, truth: Tensor) -> Tensor:
     """Of the k most relevant features, how many are of the region, for every k, [B, F]."""
-    _check(truth)
+    if truth.dtype != torch.bool or not bool(truth.flatten(1).any(1).all()):
+        raise ValueError(f"expected bool regions with a pixel in each, not {truth.dtype}; drop and count empty ones")
     order = masks.order(attribution)
     return truth.to(order.device).flatten(1).gather(1, order).cumsum(1)
 
@@ -118,8 +115,3 @@ def _largest(chosen: Tensor) -> Tensor:
     sizes[0] = 0
     best = sizes[flat].flatten(1).argmax(1)  # a pixel of the largest region, the first of equals
     return flat == flat.flatten(1).gather(1, best[:, None])[:, :, None]
-
-
-def _check(regions: Tensor) -> None:
-    if regions.dtype != torch.bool or not bool(regions.flatten(1).any(1).all()):
-        raise ValueError(f"expected bool regions with a pixel in each, not {regions.dtype}; drop and count empty ones")

@@ -39,8 +39,8 @@ def neighbours(
 
     Raises:
         KeyError: an unknown norm.
-        ValueError: inputs that are no finite floating-point numbers: a step would be rounded away from whole ones.
     """
+    x = x if x.is_floating_point() else x.float()  # a step would be rounded away from whole numbers
     identities = counter.identities(len(x), images, x.device)
     E = x.shape[1:].numel()
     signed = 2 * counter.uniform(seed, identities, torch.arange(count), E + 1) - 1  # [B, N, E + 1] in (-1, 1)

@@ -260,6 +260,8 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
     cells = values.shape[2]
     matrix = torch.eye(cells) if contrasts is None else torch.as_tensor(contrasts)
     matrix = matrix.double()
+    if matrix.shape[1:] != (cells,):
+        raise ValueError(f"expected contrasts [contrasts, {cells}], a column a cell, but got {tuple(matrix.shape)}")
     counts = torch.cat([torch.tensor([gathered.images]), gathered.counts])  # [all and networks, data sets]
     few = _few(gathered)
     scale = values[:, 0].abs().nan_to_num(0).amax()

@@ -137,6 +137,8 @@ def false_verdicts(
 @functools.lru_cache(maxsize=32)
 def _bounds(images: tuple[int, ...], level: float) -> np.ndarray:
     n = np.asarray(images, dtype=float)
+    if not 0 < level < 1:
+        raise ValueError(f"expected a level between 0 and 1, but got {level}")
     shares = np.diff(level * (n / n[-1]) ** 0.5, prepend=0)
     tails = [shares[0] / 2]
     edge = -scipy.special.ndtri(tails[0]) * n[0] ** 0.5
