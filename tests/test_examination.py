@@ -661,7 +661,7 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("ask_wrongly", "said"),
     [
-        (lambda s, a: a, r"fails on a random explanation.*expected a number for each"),
+        (lambda s, a: a, r"fails on a random explanation.*expected floating or bool scores"),
         (lambda s, a: a.sum(1) * torch.nan, "gave nothing but NaN"),
         (lambda s, a: a.sum(1) / 0, "fails on a random.*gave infinity for 4"),
         (lambda s, a: a.argmax(1), "fails on a random.*gave torch.int64"),

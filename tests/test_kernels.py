@@ -98,7 +98,8 @@ def few_libraries(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("few")
     plots = ("matplotlib.pyplot", "matplotlib.mathtext", "matplotlib.backends")
     large = ("captum", "deel", "safetensors", "timm", "torchvision", "scipy", "pandas", "pyarrow", *plots)
-    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({large}))\n")
+    stub = f"import sys, types\nfor name in {large}:\n    module = sys.modules[name] = types.ModuleType(name)\n"
+    (folder / "sitecustomize.py").write_text(stub + "    module.__spec__ = types.SimpleNamespace(name=name)\n")
     (folder / "torch.py").write_text(TORCH)
     monkeypatch.setenv("PYTHONPATH", str(folder))
 

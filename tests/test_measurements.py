@@ -59,7 +59,7 @@ def test_what_the_book_says_was_not_run_was_not():
         "degraded by one seed of noise and judged at 9 sizes",
         "in 8 steps, of degraded networks in 4 (60",
         "one level each was trained (30 % and 25 %)",
-        "TRACE's settings, criteria and networks are asked about 100 images of CIFAR-10",
+        "TRACE's settings, criteria and networks are evaluated on 100 images of CIFAR-10",
         "ReCo and MeGe beside Fidelity about 400",
         "references about 200 of each kind",
         "takes 30 or 40 steps on CIFAR-10, and 6 or 20 on photographs (800, as its authors do), RISE 200 masks",

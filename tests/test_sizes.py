@@ -257,7 +257,7 @@ BAD = {
     ),
     "more is left than there is": ({"left": 21}, "expected left to be a whole number from 1 to 20, but got 21"),
     "nothing is left": ({"left": 0}, "expected left to be a whole number from 1 to 20, but got 0"),
-    "no input": ({"most": 0}, "expected most to be a whole number of at least 1, but got 0"),
+    "no input": ({"most": 0}, "expected most to be a whole number from 1 to inf, but got 0"),
     "groups of other inputs": (
         {"groups": segments.time_steps(10)},
         "groups as a segment map of (20, 1), but got (10, 1)",

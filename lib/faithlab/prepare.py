@@ -8,6 +8,7 @@ and in another order. Where they differ, a warning says so, and the model is run
 
 import copy
 import functools
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,13 +23,12 @@ from torch.utils._pytree import tree_leaves
 
 from faithlab.outputs import Logits, checked, looks_like_probabilities
 
-INPUTS = 4
-"""Inputs on which a copy is compared with the model, at most."""
+INPUTS = 4  # on which a copy is compared with the model, at most
 
 _ROUNDING = 1e-3  # share of the answers' spread that passes for rounding in float32
-_UNRELATED = 0.5  # share of the spread that no low precision explains
 _FOLDABLE = {nn.BatchNorm1d: (nn.Conv1d, nn.Linear), nn.BatchNorm2d: (nn.Conv2d,), nn.BatchNorm3d: (nn.Conv3d,)}
 _LAYERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
+_LOCK = threading.RLock()  # while a user's model is in eval mode, or put back, no other thread runs it
 _LOOKS = {Tensor.dim, Tensor.size, Tensor.shape.__get__, Tensor.ndim.__get__, Tensor.dtype.__get__}  # no value is used
 
 
@@ -112,7 +112,8 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None, rows: 
         def cast(tensor: Tensor) -> Tensor:
             return tensor.to(precision) if tensor.is_floating_point() else tensor
 
-        compare = functools.partial(compare, x=cast(x), precision=precision, relative=_UNRELATED)
+        # Half of the spread is more than any precision explains.
+        compare = functools.partial(compare, x=cast(x), precision=precision, relative=0.5)
         low, problem = _tried(model, lambda: copy.deepcopy(twin)._apply(cast), compare, rows)
         notes += [f"in {precision} it {problem}, and it is run in its own precision"] * (low is None)
         runner, dtype = (runner, x.dtype) if low is None else (low, precision)
@@ -136,7 +137,7 @@ def _tried(model: nn.Module, build: Callable, compare: Callable, rows: int) -> t
     """A copy of a model and "" if it answers as the model does; else None and what it does instead."""
     used: list[nn.Module] = []
     try:
-        with keeping(model):  # also the hooks that are registered here
+        with _LOCK, keeping(model):  # also the hooks that are registered here
             twin = build()
             for module in (m for m in model.modules() if not isinstance(m, torch.jit.ScriptModule)):
                 module.register_forward_pre_hook(lambda module, args: used.append(module))
@@ -277,7 +278,7 @@ class AsItIs(nn.Module):
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Put a model in eval mode; when the context ends it is as it was, see `keeping`."""
-    with keeping(model):
+    with _LOCK, keeping(model):
         with suppress(NotImplementedError):
             model.eval()
         yield

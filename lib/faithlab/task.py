@@ -23,7 +23,7 @@ retrained without what an explainer calls relevant."""
 _MOST = 8  # scorers that a task keeps, each with a copy of the network
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """Inputs, and the network that is evaluated on them, with its companions.
 
@@ -126,9 +126,9 @@ class Task:
     ) -> engine.Score:
         """Return the scores of keep-masks, see `faithlab.engine.scorer`.
 
-        The last few are kept. One is used again while the baseline has the same value, the inputs and the network's
-        weights were not written to, and the network still gives the same answer to the first input. A score that was
-        handed out goes on with what it was made of.
+        The last few are kept. One is used again while baseline, inputs, target and segments have the same values, the
+        network's weights were not written to, and the network still gives the same answer to the first input. A score
+        that was handed out goes on with what it was made of.
 
         Args:
             output: what to read off, or several. Only scores of the library's own outputs are kept.
@@ -150,11 +150,11 @@ class Task:
         output = output if callable(output) else tuple(output)
         pure = all(any(each is known for known in LIBRARY) for each in (output if type(output) is tuple else (output,)))
         key = (output, baseline, precision, *map(_mark, held)) if pure else ()
-        kept = self._scorers.pop(key, None)
-        if kept is None or not torch.equal(kept[1], stand_in) or not kept[-1].holds(model):
+        kept, now = self._scorers.pop(key, None), (stand_in, self.x, self.target, self.segments)
+        if kept is None or not all(map(torch.equal, kept[1], now)) or not kept[-1].holds(model):
             options = {"segments": self.segments, "output": output, "precision": precision}
             options |= {"baseline": lambda x: stand_in, "batch_size": self.batch_size}
-            kept = held, stand_in, engine.scorer(model, self.x, self.target, **options)
+            kept = held, tuple(of.clone() for of in now), engine.scorer(model, self.x, self.target, **options)
         if pure:
             self._scorers[key] = kept
             for oldest in list(self._scorers)[:-_MOST]:

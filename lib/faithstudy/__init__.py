@@ -2,5 +2,4 @@
 
 from faithlab import require
 
-require("explainers,study", "deel", "filelock", "matplotlib", "PIL", "platformdirs", "pooch", "safetensors")
-require("explainers,study", "seaborn", "torchvision", "yaml")
+require("explainers,study", "filelock", "matplotlib", "PIL", "platformdirs", "pooch", "seaborn", "yaml")

@@ -164,7 +164,7 @@ def floor(needed, unit, precision=None, model=network, inputs=x):
     part = torch.arange(rows) % images
     batch, targets = inputs.to(precision or torch.float32)[part].contiguous(memory_format=layout), y[part]
     if unit == "forwards":
-        return cost.forward_passes(runner, batch, needed)
+        return cost.forwards(runner, batch, needed)
     for start in range(0, needed, rows):
         saliency(runner, batch[: needed - start], targets[: needed - start])
 

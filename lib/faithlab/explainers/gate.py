@@ -64,7 +64,8 @@ def check_relevance(name: object, relevance: object, x: Tensor) -> Tensor:
     # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
     fits = found is not None and found.ndim == x.ndim and len(found) == len(x) and not found.is_complex()
     if not fits or any(size not in (1, wanted) for size, wanted in zip(found.shape[1:], x.shape[1:], strict=True)):
-        raise ValueError(f"expected {name!r} to give a number per element of {tuple(x.shape)}, not {relevance!r:.60}")
+        came = type(relevance).__name__ if found is None else [*found.shape]
+        raise ValueError(f"expected {name!r} to give a number per element of {[*x.shape]}, not {came}")
     return found.float()
 
 

@@ -94,6 +94,8 @@ class Metric:
     statistic: stats.Statistic | Callable[..., Tensor] | None = None
 
     def __post_init__(self) -> None:
+        if not callable(self.compute) or not callable(self.output):
+            raise TypeError(f"expected functions as compute and output, but got {self.compute!r} and {self.output!r}")
         known = {(1, -1): self.better, get_args(Network): self.network, get_args(Needs): self.needs}
         known[*get_args(masks.Direction), None] = self.direction
         if wrong := [f"{value!r}, not in {names}" for names, value in known.items() if value not in names]:
@@ -169,8 +171,9 @@ class Metric:
         shape = (len(attribution), *map(len, sizes))
         numbers = [value] if error is None else [value, error]
         known = [isinstance(n, Tensor) and (n.is_floating_point() or n.dtype == torch.bool) for n in numbers]
+        came = [f"{getattr(n, 'dtype', type(n))} {tuple(getattr(n, 'shape', ()))}" for n in numbers]
         if not all(known) or any(n.shape != shape for n in numbers):
-            raise ValueError(f"expected floating or bool scores (and errors) {shape}, but got {answer!r:.80}")
+            raise ValueError(f"expected floating or bool scores {shape}, but the metric gave {' and '.join(came)}")
         if bool(value.isinf().any()):
             raise UndefinedError(f"the metric gave infinity for {int(value.isinf().sum())} inputs; give NaN")
         return stats.MonteCarlo(value, error)
@@ -303,7 +306,7 @@ def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[st
     why = obstacles(metrics, task, attributions)
     pairs = [(e, name) for e in attributions for name in metrics if (e, name) not in why]
     if not pairs:
-        raise ValueError(f"no metric applies: {'; '.join(f'{name}: {reason}' for (_, name), reason in why.items())}")
+        raise ValueError(f"no metric applies: {why or 'none is given'}")
 
     def rows(explainer: str, name: str, values: Tensor, errors: Tensor | None = None) -> Scores:
         metric = metrics[name]
