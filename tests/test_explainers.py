@@ -399,7 +399,7 @@ def test_relevance_that_is_no_tensor_is_converted_where_there_is_no_doubt(kind):
     [
         (lambda x: None, "a number per element of .* not NoneType"),
         (lambda x: (x, x), r"a number per element of .* not "),
-        (lambda x: x.sum(), r"a number per element of .* not tensor\(-?\d"),
+        (lambda x: x.sum(), r"a number per element of .* not \[\]"),
         (lambda x: x / 0, "gave NaN or infinite relevance"),
         (lambda x: x * torch.nan, "gave NaN or infinite relevance"),
     ],

@@ -58,7 +58,7 @@ def beyond(*extras: str) -> set[str]:
 
 MISSING = {
     ("faithlab.explainers", "captum"): "explainers",
-    ("faithstudy", "deel"): "explainers,study",
+    ("faithstudy.networks", "deel"): "explainers,study",
     ("faithstudy.claims", "seaborn"): "explainers,study",
 }
 """By module and by what is absent: the extras that it asks for."""

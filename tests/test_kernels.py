@@ -98,8 +98,10 @@ def few_libraries(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("few")
     plots = ("matplotlib.pyplot", "matplotlib.mathtext", "matplotlib.backends")
     large = ("captum", "deel", "safetensors", "timm", "torchvision", "scipy", "pandas", "pyarrow", *plots)
-    stub = f"import sys, types\nfor name in {large}:\n    module = sys.modules[name] = types.ModuleType(name)\n"
-    (folder / "sitecustomize.py").write_text(stub + "    module.__spec__ = types.SimpleNamespace(name=name)\n")
+    stub = f"import sys, types\nsys.modules.update(dict.fromkeys({large}))\n"  # the study looks for three of them
+    stub += "spec = types.SimpleNamespace(__spec__=object())\n"
+    stub += "sys.modules.update(dict.fromkeys(('deel', 'safetensors', 'torchvision'), spec))\n"
+    (folder / "sitecustomize.py").write_text(stub)
     (folder / "torch.py").write_text(TORCH)
     monkeypatch.setenv("PYTHONPATH", str(folder))
 

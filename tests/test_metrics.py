@@ -187,7 +187,7 @@ def test_what_does_not_apply_has_no_row_and_a_reason(task, attributions):
     why = obstacles(METRICS, task, {"saliency": attributions["saliency"]})
     assert why["saliency", "ROAR+"] == "no network retrained for saliency"
     assert why["saliency", "ReCo"] == "it needs cross-trained networks"
-    with pytest.raises(ValueError, match=r"no metric applies: ROAR\+: no network retrained for saliency"):
+    with pytest.raises(ValueError, match=r"no metric applies: .*'ROAR\+'.*: 'no network retrained for saliency'"):
         evaluate({"ROAR+": METRICS["ROAR+"]}, task, {"saliency": attributions["saliency"]})
     with pytest.raises(ValueError, match="does not apply: no network retrained"):
         METRICS["ROAR+"](task, attributions["IG"])
@@ -281,14 +281,14 @@ def test_a_wrong_declaration_is_refused(declared, error, message):
 @pytest.mark.parametrize(
     ("ask", "came"),
     [
-        (lambda score, a: a, r"tensor\(\[\["),
-        (lambda score, a: [0.0] * 5, r"\[0.0, "),
-        (lambda score, a: a.argmax(1), r"tensor\(\[ *\d+, "),
-        (lambda score, a: stats.MonteCarlo(a[:, 0], 0.1), r"MonteCarlo.* error=0.1"),
+        (lambda score, a: a, r"torch.float32 \(5, 12\)"),
+        (lambda score, a: [0.0] * 5, "<class 'list'>"),
+        (lambda score, a: a.argmax(1), "torch.int64"),
+        (lambda score, a: stats.MonteCarlo(a[:, 0], 0.1), ".* and <class 'float'>"),
     ],
 )
 def test_a_metric_that_answers_something_else_is_refused_and_named(task, attributions, ask, came):
-    with pytest.raises(ValueError, match=rf"expected .* scores .*\(5,\), but got {came}"):
+    with pytest.raises(ValueError, match=rf"expected .* scores .*\(5,\), but the metric gave {came}"):
         Metric(ask, source="me")(task, attributions["IG"])
     with pytest.raises(ValueError, match=r"^the metric 'mine' fails: expected .* scores"):
         evaluate({"SaCo": METRICS["SaCo"], "mine": Metric(ask, source="me")}, task, attributions)

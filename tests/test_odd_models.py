@@ -714,7 +714,7 @@ class Bags(TwoTexts):
     [
         (TwoTexts, "'embedding' runs 2 times in a forward"),
         (ByFunction, "'embedding' runs 0 times"),
-        (Bags, r"a number per element of \(5, 12\)"),
+        (Bags, r"a number per element of \[5, 12\]"),
     ],
 )
 def test_token_ids_without_one_vector_each_are_an_error(name, build, message):

@@ -16,18 +16,18 @@ ROOT = Path(__file__).parents[1]
 BUDGETS = {
     "lib/faithlab": 1264,
     "lib/faithlab/baselines": 278,
-    "lib/faithlab/explainers": 967,
-    "lib/faithlab/metrics": 1194,
+    "lib/faithlab/explainers": 968,
+    "lib/faithlab/metrics": 1197,
     "lib/faithlab/search": 507,
     "lib/faithlab/stats": 915,
-    "lib/faithstudy": 4585,
+    "lib/faithstudy": 4584,
     "lib/faithstudy/claims": 707,
     "lib/faithstudy/data": 1566,
-    "lib/faithstudy/networks": 1164,
+    "lib/faithstudy/networks": 1166,
     "lib/faithstudy/trials": 2843,
     "book": 2108,
     "notebooks": 12372,
-    "tests": 25207,
+    "tests": 25210,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
 GUARDS = {"lib/faithlab": 0.05}

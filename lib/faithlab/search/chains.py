@@ -94,7 +94,7 @@ class Problem:
         """Raise a ValueError where scores have another shape, are NaN, or are outside the range of the score."""
         low, high = self.range or (-torch.inf, torch.inf)
         if answers.shape != shape or not bool(((answers >= low) & (answers <= high)).all()):
-            raise ValueError(f"expected scores {shape} from {low:.3g} to {high:.3g}, but got {tuple(answers.shape)}")
+            raise ValueError(f"expected finite scores {shape} from {low:.3g} to {high:.3g}, but got {[*answers.shape]}")
 
     def follow(
         self, positions: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor, least: Tensor | None = None
