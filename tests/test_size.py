@@ -27,7 +27,7 @@ BUDGETS = {
     "lib/faithstudy/trials": 2843,
     "book": 2108,
     "notebooks": 12372,
-    "tests": 25210,
+    "tests": 25235,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
 GUARDS = {"lib/faithlab": 0.05}

@@ -1,9 +1,11 @@
 """A task hands out the right score and remembers what was asked."""
 
+import copy
 import dataclasses
 import pickle
 import types
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import hypothesis.strategies as st
@@ -363,3 +365,32 @@ def test_a_model_that_takes_one_input_at_a_time_is_given_one():
     x = torch.rand(4, 6)
     task = Task(One(6, 3), x, torch.zeros(4, dtype=torch.int64), torch.arange(6), batch_size=1)
     assert task.score()(masks_of(4, 5)).shape == (4, 5)
+
+
+def test_threads_share_a_model_that_is_in_train_mode():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(), nn.Linear(8, 3))
+    x, keep = torch.rand(4, 6), masks_of(4, 5)
+    before = copy.deepcopy(model.state_dict())
+
+    def scores(_):
+        return Task(model, x, torch.zeros(4, dtype=torch.int64), torch.arange(6)).score()(keep)
+
+    expected = scores(None)
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(scores, range(16)):
+            torch.testing.assert_close(found, expected)
+    assert model.training
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("part", ["x", "target", "segments"])
+def test_what_numpy_writes_is_noticed(task, part):
+    of = dataclasses.replace(task, **{name: getattr(task, name).clone() for name in ("x", "target", "segments")})
+    keep = masks_of(4, 5)
+    before = of.score(logit)(keep)
+    array = getattr(of, part).numpy()
+    array[:] = array[::-1].copy()
+    fresh = dataclasses.replace(of).score(logit)(keep)
+    assert (fresh - before).abs().max() > 1e-3
+    torch.testing.assert_close(of.score(logit)(keep), fresh)
