@@ -61,7 +61,7 @@ def test_what_the_book_says_was_not_run_was_not():
         "one level each was trained (30 % and 25 %)",
         "TRACE's settings, criteria and networks are evaluated on 100 images of CIFAR-10",
         "ReCo and MeGe beside Fidelity about 400",
-        "references about 200 of each kind",
+        "baselines about 200 of each kind",
         "takes 30 or 40 steps on CIFAR-10, and 6 or 20 on photographs (800, as its authors do), RISE 200 masks",
         "vehicles are 15 to 16 photographs",
         "SaCo's settings about 300",
