@@ -2,7 +2,7 @@
 # make help    the other targets
 
 PYTHON ?= python3
-PROFILE ?= quick
+PROFILE ?= study
 # The environment. VENV=none uses the one that is active and installs nothing; VENV=$CONDA_PREFIX installs into conda's.
 VENV ?= .venv
 CORES ?= all
@@ -26,7 +26,7 @@ endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 # As they are written: nothing in them is expanded by make, and recipes read them from the environment, as one word.
-WORDS := NAME PARAMS METRIC EXPLAINER MODEL DATA TAKE
+WORDS := NAME PARAMS TABLES METRIC EXPLAINER MODEL DATA TAKE
 $(foreach word,$(WORDS),$(eval override $(word) := $$(value $(word))))
 export $(WORDS)
 
@@ -57,11 +57,11 @@ endif
 SNAKEMAKE = python -m faithstudy.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment book preflight notebook examine retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help environment book preflight notebook record examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm  PYTHON=python3  VENV=.venv|none' \
+	@echo 'Variables: PROFILE=study|quick|smoke|paper  CORES=all  CLUSTER=slurm  PYTHON=python3  VENV=.venv|none' \
 		' FAITHLAB_GPUS=0,1  TORCH=cpu|cuda'
 
 # Lines of requirements.lock, with their hashes: $(1) says of which packages.
@@ -96,7 +96,7 @@ endif
 
 environment: $(READY)  ## the environment alone
 
-book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
+book: $(READY)  ## run what is stale and build the book (PROFILE=study)
 	@$(WARM) $(SNAKEMAKE)
 	@echo 'The book: $(HTML)/index.html'
 
@@ -106,6 +106,11 @@ preflight: $(READY)  ## say what a build would miss, before it starts: make pref
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
 	@$(SNAKEMAKE) notebook="$$NAME" params="$$PARAMS"
+
+record: $(READY)  ## measure a page's tables anew, and record them: make record NAME=saco/random (TABLES="scores ends")
+	@test -n "$$NAME" || { echo 'Which one? make record NAME=f-fidelity/images'; exit 2; }
+	@$(SNAKEMAKE) notebook="$$NAME" record="$${TABLES:-all}"
+	@python -m faithstudy.records promote "$$NAME"
 
 examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
 	@python -m faithstudy.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
@@ -123,8 +128,7 @@ FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelit
 test-foreign: $(READY)  ## what rounding could decide, tested with the rounding of another processor
 	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest -n auto --dist worksteal --foreign $(FOREIGN)
 
-check: $(READY)  ## compare the built book with the recorded runs, and open every page in a browser (needs chromium; ONLY=book)
-	@python -m faithstudy.regression --profile $(PROFILE)
+check: $(READY)  ## open every page of the built book in a browser (needs chromium; ONLY=book)
 	@python tests/check_book.py $(HTML) --only '$(ONLY)'
 
 lint: $(READY)  ## style, format, and that imports point downward

@@ -16,9 +16,13 @@ from urllib.parse import unquote
 
 import yaml
 
-from faithstudy import pairs, parameters, paths, profiles, dependencies, weights
+from faithstudy import dependencies, pairs, parameters, paths, profiles, records, weights
 
-PROFILE = config.get("profile", "quick")
+PROFILE = config.get("profile", "study")
+RECORD = bool(config.get("record"))  # make record: the tables of one notebook are measured anew
+if RECORD:
+    os.environ["FAITHLAB_RECORD"] = unquote(str(config["record"]))
+MEASURED = RECORD or PROFILE != records.PROFILE  # else pages show what is recorded
 BUILD = os.path.relpath(paths.build())
 BOOK = f"{BUILD}/{PROFILE}"
 
@@ -36,6 +40,7 @@ def files(*patterns):
 # What the pages of the book show of the library and of what is recorded.
 SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/**/*.py", "data/**/*", "requirements.lock")
 NOTEBOOKS = paths.pages()
+RECORDED = {name for name in NOTEBOOKS if paths.recorded(name, records.PROFILE).is_dir()}
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
 ONE = unquote(str(config.get("notebook") or ""))
@@ -44,12 +49,12 @@ WRITTEN = unquote(str(config.get("params") or ""))  # as faithstudy.pipeline quo
 
 def resolved(name, run):
     """All parameters of a notebook: the profile's, and in a run of your own those that were given."""
-    return profiles.resolve(name, PROFILE, {} if run == PROFILE else parameters.given(GIVEN))
+    return profiles.resolve(name, PROFILE, {} if run == BASE else parameters.given(GIVEN))
 
 
 def given(wildcards):
     """Parameters as they are written in a command: those of a run of your own, every word in quotes."""
-    return "" if wildcards.run == PROFILE else shlex.join(x for name, text in GIVEN for x in ("-p", name, text))
+    return "" if wildcards.run == BASE else shlex.join(x for name, text in GIVEN for x in ("-p", name, text))
 
 
 def fetched(name, run):
@@ -72,8 +77,10 @@ def threads(alone=False):
 # What is wrong with the parameters is said in a few lines, before Snakemake says anything.
 try:
     GIVEN = parameters.split(WRITTEN)
+    BASE = records.RECORDING if RECORD else PROFILE  # the folder of runs whose parameters are the profile's
+    MEASURED = MEASURED or bool(GIVEN)
     if ONE:
-        RUN = profiles.label(ONE, PROFILE, resolved(ONE, "own"))
+        RUN = BASE if RECORD else profiles.label(ONE, PROFILE, resolved(ONE, "own"), parameters.given(GIVEN))
         GOAL = f"{BUILD}/{RUN}/executed/{ONE}.ipynb"
     else:
         GOAL = f"{BOOK}/html/index.html"
@@ -102,7 +109,7 @@ def wanted(made, of=None, name=None, run=None, into=None):
 onstart:
     # Everything that is missing, at once, before anything is trained.
     try:
-        profiles.require_files(CHOSEN)
+        profiles.require_files({name: of for name, of in CHOSEN.items() if MEASURED or name not in RECORDED})
     except ValueError as error:
         print(error, file=sys.stderr)
         if not ONE:
@@ -207,18 +214,18 @@ def trained(name, run):
     Networks that ship need none.
     """
     needs = profiles.needs(name)
-    parts = needs.jobs.get(PROFILE, 0)
+    parts = needs.jobs.get(PROFILE, 0) if MEASURED else 0
     own = [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in waiting(name, run, parts)]
     return own + (trained(needs.shares, run) if needs.shares and not ONE else [])
 
 
 def asked(name, run):
     """Markers of the jobs that ask about a notebook's images in this profile, a part each, and of one before them."""
-    parts = profiles.needs(name).parts.get(PROFILE)
+    parts = profiles.needs(name).parts.get(PROFILE) if MEASURED else None
     return [f"{BUILD}/{run}/asked/{name}/{part}-of-{parts}" for part in range(parts + 1)] if parts else []
 
 
-# A part of what a notebook asks about its images; only where profiles.yml says parts. See faithstudy.run.Run.by_images.
+# A part of what a notebook asks about its images; only where profiles.yml says parts. See faithstudy.run.Run.table.
 # The first one, 0, has no images: it trains what is not trained ahead, and makes other steps that all parts need.
 rule ask:
     input:

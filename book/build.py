@@ -96,7 +96,7 @@ def build(site: Path, html: Path, profile: str) -> int:
 def main() -> int:
     """Stage and build."""
     parser = argparse.ArgumentParser(description="Stage and build the book.")
-    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--profile", default="study", choices=profiles.PROFILES)
     profile = parser.parse_args().profile
     if wrong := check(profile):
         print("\n".join(["The book is not built.", *wrong]), file=sys.stderr)

@@ -31,7 +31,7 @@
 # the matrices are downloaded, and what was trained for CIFAR-10 ships.
 
 # %% tags=["parameters", "hide-cell"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt

@@ -41,7 +41,7 @@
 # The values below are the `quick` profile. Every name here can be changed from outside; an unknown name is an error.
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 explainers = ["saliency", "integrated-gradients", "gradcam", "random"]
 train = 6000  # images to train on
 images = 256  # images to explain

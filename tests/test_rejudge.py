@@ -10,7 +10,6 @@ says why.
 """
 
 import ast
-import dis
 import json
 import math
 import re
@@ -26,6 +25,7 @@ import strange
 from faithlab.scores import Scores
 from faithstudy import architectures as examined
 from faithstudy.claims import Claim
+from faithstudy.slices import changed, compiled, names, table_of
 from faithstudy.trials import examination, sizes
 
 ROOT = Path(__file__).parents[1]
@@ -103,43 +103,6 @@ counts = dict.fromkeys(data_of, "all")""",
 """What stands in place of networks, data and explainers, by page: values of variables of its script."""
 
 
-def names(code: types.CodeType, top: bool = True) -> tuple[set[str], set[str]]:
-    """Global names that code reads before it has written them, and those that it writes."""
-    read, written, inside, loop = set(), set(), set(), False
-    for step in dis.get_instructions(code):
-        loop = loop or step.opname == "FOR_ITER"
-        if step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and not (top and step.argval in written):
-            read.add(step.argval)
-        elif step.opname == "STORE_NAME" and top:
-            written.add(step.argval)
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            inside |= names(inner, top=False)[0]
-        elif isinstance(inner, str):
-            inside |= set(re.findall(r"@(\w+)", inner))  # in a query of pandas
-    return read | (inside - written if loop else inside), written
-
-
-def compiled(statement: ast.stmt) -> types.CodeType:
-    return compile(ast.Module([statement], []), "page", "exec")
-
-
-def changed(statement: ast.stmt) -> set[str]:
-    """Names whose value a statement changes in place: items that are set, lists that grow."""
-    found = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            target = node.value
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("append", "extend", "update", "add"):
-            target = node.func.value
-        else:
-            continue
-        while isinstance(target, ast.Subscript | ast.Attribute):
-            target = target.value
-        found |= {target.id} if isinstance(target, ast.Name) else set()
-    return found
-
-
 def with_given(body: list[ast.stmt], given: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a page, given ones in place of the first that write the same names."""
     body = list(body)
@@ -169,6 +132,9 @@ def needed(page: str) -> list[ast.stmt]:
                 continue
             statement = ast.parse(f"{saved[1]} = recorded_table({saved[2]!r})").body[0]
             read, written = {"recorded_table"}, {saved[1]}
+        elif (table := table_of(statement)) and written & wanted - fixed:
+            statement = ast.parse(f"{ast.unparse(statement.targets[0])} = recorded_table({table!r})").body[0]
+            read = {"recorded_table"}
         elif not (written | changed(statement) & read) & (wanted if is_given else wanted - fixed):
             continue
         if not isinstance(statement, ast.For | ast.If):  # which may write nothing

@@ -30,7 +30,8 @@ CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
 
 
 @functools.cache
-def _graph() -> grimp.ImportGraph:
+def graph() -> grimp.ImportGraph:
+    """Which module of both packages imports which."""
     return grimp.build_graph("faithlab", "faithstudy", cache_dir=None, include_external_packages=True)
 
 
@@ -55,8 +56,8 @@ def _asked(script: Path, changed: int) -> frozenset[str]:
 
 
 def _reached(asked: Iterable[str]) -> set[str]:
-    graph, found = _graph(), set()
-    waiting = [name for name in asked if name in graph.modules]
+    known, found = graph(), set()
+    waiting = [name for name in asked if name in known.modules]
     while waiting:
         module = waiting.pop()
         if module in found:
@@ -64,11 +65,12 @@ def _reached(asked: Iterable[str]) -> set[str]:
         found.add(module)
         # Importing a module runs its packages first.
         waiting += [module.rpartition(".")[0]] if "." in module else []
-        waiting += graph.find_modules_directly_imported_by(module)
+        waiting += known.find_modules_directly_imported_by(module)
     return found
 
 
-def _files(modules: Iterable[str]) -> list[str]:
+def files(modules: Iterable[str]) -> list[str]:
+    """The files of modules of both packages, from the root of the repository."""
     root = paths.root()
     return [_file(root, module) for module in modules if module.partition(".")[0] in PACKAGES]
 
@@ -116,7 +118,7 @@ def _trains(name: str) -> set[str]:
 
 def networks(name: str, parameters: Mapping[str, Any]) -> str:
     """What the networks of a notebook are made of, as `notebook` says it: not how a run is started."""
-    return _text(listed(sorted(_files(_trains(name)))), _versions(_trains(name)), parameters)
+    return _text(listed(sorted(files(_trains(name)))), _versions(_trains(name)), parameters)
 
 
 def notebook(name: str, parameters: Mapping[str, Any]) -> str:
@@ -235,21 +237,21 @@ def inputs(name: str) -> list[str]:
 def _inputs(name: str, reached: Iterable[str]) -> list[str]:
     """`inputs`, with the modules that the script reaches."""
     root, script = paths.root(), f"notebooks/{name}.py"
-    files = _files(reached)
-    named = set().union(*(_names(root, file) for file in [script, *files]))
+    found = files(reached)
+    named = set().union(*(_names(root, file) for file in [script, *found]))
     tables = [file for file in _within(root / "data/published") if file.endswith(".csv")]
-    files += [f"data/published/{file}" for file in tables if file.removesuffix(".csv") in named]
+    found += [f"data/published/{file}" for file in tables if file.removesuffix(".csv") in named]
     pages_named = _names(root, script) | {name}
     recorded = root / "data/results"
     for part in recorded.glob("*/*"):
         pages = [part] if (part / "provenance.json").is_file() else list(part.iterdir())
         for page in pages:
             if page.relative_to(part.parent).as_posix() in pages_named:
-                files += [table.relative_to(root).as_posix() for table in page.iterdir()]
+                found += [table.relative_to(root).as_posix() for table in page.iterdir()]
     shipped = tuple(f"{data}-" for data in profiles.needs(name).data)
     networks = _within(root / "data/networks")
-    files += [f"data/networks/{file}" for file in networks if file.endswith(".json") and file.startswith(shipped)]
-    return sorted(file for file in files if os.path.isfile(os.path.join(root, file))) + [
+    found += [f"data/networks/{file}" for file in networks if file.endswith(".json") and file.startswith(shipped)]
+    return sorted(file for file in found if os.path.isfile(os.path.join(root, file))) + [
         str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))
     ]
 

@@ -20,7 +20,7 @@ FEW = f"open: fewer than {LEAST} inputs"
 """Such an answer is open whatever its interval."""
 LOOKS = "dataframe faithlab-text faithlab-reasons"
 """The classes of their table in the book's style sheet."""
-FOUND = "found (inputs, run)"
+FOUND = "found (inputs)"
 NUMBER = partial(tables.number, digits=3)
 
 
@@ -35,7 +35,6 @@ class Reason:
         above: yes where all of the interval lies above this.
         below: yes where all of it lies below this.
         within: yes where all of it is no farther from 0 than this.
-        source: whose images these are: "recorded" or "this build"; "": what the `table` says of all.
         said: how the number is shown.
     """
 
@@ -45,7 +44,6 @@ class Reason:
     above: float | None = None
     below: float | None = None
     within: float | None = None
-    source: str = ""
     said: Callable[[Estimate], str] = NUMBER
 
     def __post_init__(self) -> None:
@@ -87,18 +85,17 @@ class Reason:
         return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
 
 
-def frame(*reasons: Reason, source: str) -> pd.DataFrame:
+def frame(*reasons: Reason) -> pd.DataFrame:
     """What may be the reason, what tells it, what was found, and the answer, a row each, in words.
 
     Args:
         *reasons: the rows; those of one question stand together.
-        source: whose images most numbers are of, "recorded" or "this build".
     """
     rows, first = [], {reason.question: k for k, reason in reversed([*enumerate(reasons)])}
     for reason in sorted(reasons, key=lambda reason: first[reason.question]):
         said = "not asked in that run"
         if reason.found is not None:
-            said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
+            said = f"{reason.said(reason.found)} ({reason.found.images:,})"
         answer = FEW if reason.few else ANSWERS[reason.answer].format(reason.bar)
         rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
     return pd.DataFrame(rows)
@@ -139,6 +136,6 @@ def once(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(question=rows["question"].where(rows["question"].ne(rows["question"].shift()), ""))
 
 
-def table(*reasons: Reason, source: str) -> Styler:
+def table(*reasons: Reason) -> Styler:
     """A `frame` as a page shows it; its arguments. With `faithstudy.run.Run.why` the book shows it, too."""
-    return tables.prose(once(frame(*reasons, source=source))).set_table_attributes(f'class="{LOOKS}"')
+    return tables.prose(once(frame(*reasons))).set_table_attributes(f'class="{LOOKS}"')

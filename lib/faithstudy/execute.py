@@ -22,7 +22,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithstudy import kernels, paths, profiles, provenance
+from faithstudy import kernels, paths, profiles, provenance, records
 from faithstudy.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
@@ -71,7 +71,7 @@ papermill_engines.register(_Engine.NAME, _Engine)
 
 def execute(
     name: str,
-    profile: str = "quick",
+    profile: str = "study",
     out: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     part: tuple[int, int] | None = None,
@@ -85,7 +85,7 @@ def execute(
             tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.
         part: its number, from 1, and how many there are: make only these blocks of images for the page, see
-            `faithstudy.run.Run.by_images`. Part 0 has no blocks: it makes what all of them need before.
+            `faithstudy.run.Run.table`. Part 0 has no blocks: it makes what all of them need before.
 
     Returns:
         The path of the executed copy; None: a part was made.
@@ -97,8 +97,10 @@ def execute(
             ``<name>.failed.ipynb``.
     """
     parameters = profiles.resolve(name, profile, overrides)
-    profiles.require_files({name: parameters})
-    label = profiles.label(name, profile, parameters)
+    label = profiles.label(name, profile, parameters, overrides or ())
+    label = records.RECORDING if provenance.recording() else label
+    if label != records.PROFILE or not paths.recorded(name, profile).is_dir():  # else it is measured already
+        profiles.require_files({name: parameters})
     built = paths.executed(name, label)
     out = Path(out) if out else built
     notebook = jupytext.read(paths.script(name))
@@ -116,7 +118,7 @@ def execute(
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        said = {"part": part} if part else {}
+        said = {"given": sorted(overrides or ())} | ({"part": part} if part else {})
         announced = provenance.announced(name, known | said) if pipeline else contextlib.nullcontext()
         with announced, gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             ran = papermill.execute_notebook(
@@ -254,7 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line of :func:`execute`."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.execute", description=__doc__)
     parser.add_argument("name", help="notebook, for example f-fidelity/images")
-    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--profile", default=records.PROFILE, choices=profiles.PROFILES)
     parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
     parser.add_argument(
         "--part", nargs=2, type=int, metavar=("I", "N"), help="only the I-th of N parts of its images; 0: what all need"

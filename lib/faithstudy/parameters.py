@@ -5,7 +5,7 @@ checked without a further word:
 
 - It has the type of its default: a whole number, a number, true or false, text, a list or a mapping of such.
 - It may be null, or an empty list, where the default or one of the profiles is.
-- A whole number is a count, at least 1; at least 0 where the default is 0; any where the default is negative.
+- A whole number is a count, at least 1; at least 0 where the default or a profile's is 0; any where one is negative.
 - The elements of a list differ.
 - A number is finite. Its range, and that of some whole numbers, is in `RANGES` by the parameter's name.
 - A default that is null or an empty list tells no type: then a profile's value does, or the name, by `UNTOLD`.
@@ -167,7 +167,7 @@ def rule(name: str, default: Any, others: Iterable[Any] = ()) -> Rule:
         listed=listed,
         null=any(value is None for value in values),
         empty=any(isinstance(value, (list, tuple, dict)) and not value for value in values),
-        range=_range(name, kind, example if listed else [example]),
+        range=_range(name, kind, [one for of in telling for one in (of if listed else [of])] or [example]),
         choices=choices,
         example=example,
     )

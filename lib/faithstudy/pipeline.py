@@ -20,7 +20,7 @@ import psutil
 
 from faithstudy import paths
 
-WORDS = ("notebook=", "params=")
+WORDS = ("notebook=", "params=", "record=")
 """What a user writes, which Snakemake would read as YAML and lose a quote, a comment or what is after a colon."""
 MARK = "FAITHLAB_PIPELINE"
 """Environment variable by which the processes of one build are known."""

@@ -40,6 +40,15 @@ COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLAC
 """What has a colour of its own in every figure of the book."""
 
 
+class Inputs:
+    """How many inputs a reader's own run has measured last; None: the page shows what is recorded."""
+
+    measured: int | None = None
+
+
+INPUTS = Inputs()
+
+
 def theme() -> None:
     """Use the study's theme for every figure of this process, and vector images in notebooks."""
     sns.set_theme(
@@ -101,8 +110,22 @@ _LAID_OUT: WeakSet[plt.Figure] = WeakSet()
 """What `show` has laid out, and nothing need draw to know how large it is."""
 
 
-def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
+def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
+    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`.
+
+    Args:
+        figure: to be shown.
+        least: so many inputs it needs; a run of a reader's own with fewer shows that in its place.
+    """
+    if INPUTS.measured is not None:
+        enough = INPUTS.measured >= least
+        if not enough:
+            figure.clear()
+            figure.set_size_inches(COLUMN, 0.6)
+        said = (
+            f"of {INPUTS.measured:,} inputs" if enough else f"needs {least:,} inputs, this run has {INPUTS.measured:,}"
+        )
+        figure.text(1.0 if enough else 0.5, 0.0, said, ha="right" if enough else "center", va="top", fontsize="small")
     texts = figure.findobj(Text)
     for text in texts:
         text.set_text(named(text.get_text()))

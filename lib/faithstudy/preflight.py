@@ -95,7 +95,7 @@ def _disk() -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Command line of :func:`missing`."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.preflight", description=__doc__)
-    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--profile", default="study", choices=profiles.PROFILES)
     parser.add_argument("--cluster", default="", help="slurm; none: this machine")
     options = parser.parse_args(arguments)
     lines = missing(options.profile, options.cluster)

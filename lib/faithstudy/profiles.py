@@ -1,9 +1,9 @@
 """Profiles: how big a run of a notebook is.
 
-``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, two cores, minutes), ``study`` asks
-the same about as many images as the verdicts need (hours on two cores), ``paper`` holds the papers' own settings. The
-defaults in a notebook's ``parameters`` cell are ``quick``; ``notebooks/profiles.yml`` holds what the other profiles
-change, and what a notebook needs to run::
+``study`` is the default: what a notebook's ``parameters`` cell says, which is what the recorded runs were made with (to
+measure it takes hours on two cores). ``quick`` measures the same on few inputs (minutes), ``smoke`` takes seconds and
+serves the tests, ``paper`` holds the papers' own settings. ``notebooks/profiles.yml`` holds what these profiles change,
+and what a notebook needs to run::
 
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
@@ -14,7 +14,7 @@ change, and what a notebook needs to run::
       memory: 8000           # megabytes, for a scheduler
       trains: networks.folds.degraded  # function below faithstudy: parameters -> recipes of its networks
       jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
-      parts: {paper: 100}    # so many jobs ask about its images before it runs, where it says `run.by_images`
+      parts: {paper: 100}    # so many jobs ask about its images before it runs, where it says `run.table` of tasks
       shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
       smoke: {images: 8}     # parameters that differ from the notebook's defaults
       paper: {images: 1000}
@@ -59,7 +59,7 @@ class Needs:
         trains: `module.function` below `faithstudy` that returns the recipes of its networks, see `faithstudy.train`.
         jobs: profile -> number of jobs that train these networks before it runs.
         parts: profile -> number of blocks of images that it asks about, a job each, see
-            `faithstudy.run.Run.by_images`.
+            `faithstudy.run.Run.table`.
         shares: a notebook with `jobs` whose networks it uses, too: in a build it waits for these jobs, where it would
             otherwise hold a processor and wait for the network.
     """
@@ -129,7 +129,7 @@ def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
                 f" but line {statement.lineno} of it is:  {ast.unparse(statement)}"
             ) from None
     if "profile" not in found:
-        raise ValueError(f'The parameters cell of notebooks/{name}.py needs the line  profile = "quick".')
+        raise ValueError(f'The parameters cell of notebooks/{name}.py needs the line  profile = "study".')
     return found
 
 
@@ -148,15 +148,14 @@ def _entry(name: str) -> Mapping[str, Any]:
     entry = _checked_entry(name, path, path.stat().st_mtime_ns)
     if "parts" in entry and not _asks_by_images(script := paths.script(name), script.stat().st_mtime_ns):
         raise ValueError(
-            f"notebooks/profiles.yml, {name}: parts cuts what a page asks with run.by_images, but this one does not"
-            " say so."
+            f"notebooks/profiles.yml, {name}: parts cuts what a page measures with run.table, but this one has none."
         )
     return entry
 
 
 @functools.cache
 def _asks_by_images(script: Path, changed: int) -> bool:
-    return ".by_images(" in script.read_text(encoding="utf-8")
+    return "run.table(" in script.read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -185,7 +184,7 @@ def needs(name: str) -> Needs:
     return Needs(**entry | {key: tuple(entry[key]) for key in ("data", "papers") if key in entry})
 
 
-def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def resolve(name: str, profile: str = "study", overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
 
     Raises:
@@ -330,13 +329,13 @@ def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str,
     return {k: v for k, v in given.items() if json.dumps(v, default=str) != json.dumps(expected[k], default=str)}
 
 
-def label(name: str, profile: str, parameters: Mapping[str, Any]) -> str:
-    """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was changed by hand.
+def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Iterable[str] = ()) -> str:
+    """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was given by hand.
 
     So what the book shows of a profile is always that profile. Runs with other parameters have other folders: what does
     not fit into a name as it is, such as a path or a list, has a hash of all that was changed at the end of the name.
     """
-    changed = changes(name, profile, parameters)
+    changed = {key: parameters[key] for key in by_hand} | changes(name, profile, parameters)
     parts = [profile, *(f"{key}={value}" for key, value in changed.items())]
     plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
     if len(plain) <= 80 and all(map(_fits, changed.values())):

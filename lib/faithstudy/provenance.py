@@ -33,7 +33,7 @@ BY_HAND = "by-hand"
 
 
 class PartMade(Exception):  # noqa: N818, for it is none
-    """A job has made its part of a page, and ends; see `faithstudy.run.Run.by_images`."""
+    """A job has made its part of a page, and ends; see `faithstudy.run.Run.table`."""
 
 
 def cells(notebook: "NotebookNode") -> list[str]:
@@ -79,6 +79,11 @@ def library() -> str:
         beside = {os.path.relpath(other, path.parent): other for other in neighbours(path)}
         sources |= {f"own {number} {name}": other.read_text("utf-8") for name, other in beside.items()}
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def recording() -> list[str]:
+    """The tables of a page that ``make record`` measures anew; ["all"]: all of them, []: it is not at work."""
+    return os.environ.get("FAITHLAB_RECORD", "").replace(",", " ").split()
 
 
 def metrics() -> list[str]:

@@ -260,13 +260,12 @@ WEAK = 0.6
 """A network that recognises less than this share of its test images is called weak on its page."""
 
 
-def introduced(recognised: Scores, images: int, recorded: Scores | None = None) -> str:
+def introduced(recognised: Scores, images: int) -> str:
     """Sentences for a page: how many test images each network recognises, and what it is that it explains.
 
     Args:
         recognised: of `faithstudy.trials.transformers.tasks`.
         images: how many are explained.
-        recorded: the same of the recorded run.
     """
 
     def each(table: Scores) -> dict[str, Estimate]:
@@ -285,9 +284,6 @@ def introduced(recognised: Scores, images: int, recorded: Scores | None = None) 
             f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more "
             "training (`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."
         )
-    if recorded is not None:
-        of = "; ".join(f"{name} {share(e)}" for name, e in each(recorded).items())
-        text += f" Where numbers of a *recorded* run stand beside, its networks recognise: {of}."
     return text
 
 

@@ -1,15 +1,11 @@
-"""What a run leaves behind: tidy tables, where they came from, and the runs worth keeping.
+"""A run of a page: its tables, recorded or measured, its claims, and where they came from.
 
-A notebook says at its top ``run = Run("f-fidelity/images", globals())``, saves each table with
-:meth:`Run.save` and shows ``run.finish()`` at its end. Tables and ``provenance.json`` go to
-``build/<profile>/results/<notebook>/`` where the pipeline runs it, and to a folder beside it where anybody else does.
-``python -m faithstudy.run promote --profile quick f-fidelity/images`` copies them to ``data/results/``, to be
-committed; :func:`recorded` finds them there.
+A notebook says at its top ``run = Run("f-fidelity/images", globals())``, takes each table from :meth:`Run.table` and
+shows ``run.finish()`` at its end. Tables and ``provenance.json`` go to ``build/<profile>/results/<notebook>/`` where
+the pipeline runs it, and to a folder beside it where anybody else does.
 """
 
-import argparse
 import contextlib
-import functools
 import hashlib
 import html
 import json
@@ -17,7 +13,6 @@ import os
 import pickle
 import platform
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,26 +22,26 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import nbformat
-import numpy as np
 import pandas as pd
 import torch
+from IPython.display import Markdown, display
 from pandas.io.formats.style import Styler
 
 from faithlab.scores import COLUMNS, Scores
 from faithlab.task import Task
-from faithstudy import diagnostics, paths, profiles, provenance
+from faithstudy import diagnostics, parameters, paths, plots, profiles, provenance, records, slices
 from faithstudy.claims import Claim, Part, Verdict, error_rate
 from faithstudy.diagnostics import Reason
 from faithstudy.display_names import named
 from faithstudy.networks import origins
+from faithstudy.records import FLOAT32, Rounding
 
 Made = TypeVar("Made")
+Table = pd.DataFrame | Scores
 
-RECORDED_ORDER = ("paper", "study", "quick")
-UNHASHED = "made before notebooks were hashed"
 RATES = "FAITHLAB_ERROR_RATES"
-"""The variable with the number of simulations of how often each claim's rule errs; unset: 300 in the runs that are long
-anyway, the profiles study and paper, and none in the others."""
+"""The variable with the number of simulations of how often each claim's rule errs; unset: 300 where a run is recorded
+and in the profile paper, and none else."""
 
 
 class Run:
@@ -73,25 +68,30 @@ class Run:
 
     def __init__(self, name: str, variables: Mapping[str, Any]):
         self.name = name
-        parameters = profiles.given(name, variables)
-        self._label = profiles.label(name, parameters["profile"], parameters)
+        values = profiles.given(name, variables)
         self._variables = variables
         self._told = provenance.told(name)
         self._part = self._told.pop("part", None) if self._told else None
+        by_hand = self._told.pop("given", []) if self._told else parameters.injected(variables) - {"profile"}
+        self._label = profiles.label(name, values["profile"], values, by_hand)
+        self._anew = provenance.recording() if self._told else []
+        self._label = records.RECORDING if self._anew else self._label
         self._code = provenance.library()
-        self._files = provenance.named({"own": provenance.metrics(), **parameters})
+        self._files = provenance.named({"own": provenance.metrics(), **values})
         self._commit, self._dirty = provenance.commit()
         if not self._told:  # the pipeline says it where it is started, and not on a page
             provenance.warn()
-        self.profile = parameters.pop("profile")
-        self.parameters = parameters
+        self.profile = values.pop("profile")
+        self.parameters = values
+        shown = self._label == records.PROFILE or (self._anew and "all" not in self._anew)
+        self._record = records.provenance(name) if shown and not provenance.metrics() else None
         self.folder = paths.unfinished(name, self._label)
         self._steps = self.folder
         self._process = f"{platform.node()}-{os.getpid()}"
         if not self._told or self._part:  # of which any number may run at once
             self.folder = self.folder / self._process
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in _tables_in(self.folder):
+        for left in records.tables_in(self.folder):
             left.unlink()
         for step in self._steps.glob("*.step") if self._told else ():
             if self._told["run"] not in step.name:
@@ -106,7 +106,117 @@ class Run:
         self._found: list[
             tuple[str, float]
         ] = []  # of each step that was found: where it was made, and in how many seconds
+        self._again: dict[str, records.Agreement | str] = {}  # by table: what was measured again, or why nothing was
+        self._rests_on: dict[str, dict[str, str]] = {}
         self._started = time.perf_counter()
+        if self._record is None and paths.recorded(name, records.PROFILE).is_dir():
+            display(Markdown(f"**Your run** ({self._label}): everything on this page was measured in it."))
+        elif self._record is None and not self._part:
+            display(Markdown("**No recorded run**: everything on this page was measured where the book was built."))
+
+    def table(
+        self,
+        table: str,
+        measure: Callable[..., Table],
+        of: Sequence[Task | Callable[[], Task]] = (),
+        *,
+        again: Callable[[], Table] | str | None = None,
+        rounding: Rounding | None = None,
+    ) -> Table:
+        """The recorded table where this page's parameters are its own; else what `measure` measures now.
+
+        Of a recorded table the first inputs are measured again, with a block that changes with the commit, and
+        compared; `finish` says how many numbers differ, and raises where that is more than rounding makes.
+
+        Args:
+            table: its name.
+            measure: what makes it: ``measure(task)`` where there are tasks, which says of an input what does not depend
+                on the others; else ``measure()``. Scores, or a data frame.
+            of: a network each, with all inputs; or a function that makes it, where its network may have to be trained.
+            again: how some rows are measured again, where there are no tasks; or one word that says why none are, such
+                as "training", "search" or "time"; None: all of the table is measured again.
+            rounding: how far numbers may differ; None: as the precision of the run makes them.
+
+        Returns:
+            The table. Data frames are as their file gives them, without an index.
+
+        Raises:
+            ValueError: the page's own parameters are not those of the record.
+        """
+        kept = records.recorded(self.name, table) if self._record and table not in self._anew else None
+        if kept is None:
+            self.save(self._measured(table, measure, of), table)
+            made = self._loaded(table)
+            if self._record:
+                self._again[table] = "not recorded"
+            elif isinstance(made, Scores):
+                plots.INPUTS.measured = len({image for block in made for image in block.images.tolist()})
+            return made
+        taken = slices.parameters_of(self.name, table, self.parameters)
+        moved = [
+            k for k in taken if not _same(kept.provenance["parameters"].get(k, self.parameters[k]), self.parameters[k])
+        ]
+        if moved:
+            raise ValueError(
+                f"{self.name}: the table {table!r} was recorded with another {', '.join(sorted(moved))} than the page "
+                f"says. Record it anew: make record NAME={self.name}"
+            )
+        self.save(kept.frame, table)
+        metrics = kept.frame.labels("metric") if isinstance(kept.frame, Scores) else ()
+        self._rests_on[table] = slices.key(self.name, table, metrics, self.parameters)
+        if isinstance(again, str) or self._anew:
+            self._again[table] = records.TAKEN if self._anew else again
+            return kept.frame
+        if rounding is None:
+            precisions = {*origins.PRECISIONS, *kept.provenance.get("precisions", ["bfloat16"])}
+            rounding = records.BFLOAT16 if "bfloat16" in precisions else FLOAT32
+        rotation = int((self._commit or "0")[:8], 16)
+        rows = self._remembered(table, rotation, again or partial(_first, measure, of, rotation))
+        self._again[table] = records.compared(rows, kept.frame, rounding)
+        return kept.frame
+
+    def _remembered(self, table: str, rotation: int, make: Callable[[], Table]) -> Table:
+        """Rows that a build measures again, or has measured by the same code."""
+        known = [self._rests_on[table], self.parameters, sorted(origins.PRECISIONS)]
+        name = hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        path = paths.build() / "again" / self.name / f"{table}-{name}.pickle"
+        if self._told and path.is_file():
+            return pickle.loads(path.read_bytes())
+        rows = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(f"{table}-*.pickle"):
+            old.unlink(missing_ok=True)
+        path.write_bytes(pickle.dumps(rows))
+        return rows
+
+    def _measured(self, table: str, measure: Callable[..., Table], of: Sequence[Task | Callable[[], Task]]) -> Table:
+        """A table, measured now: in blocks of inputs where `parts` in ``notebooks/profiles.yml`` says so.
+
+        Each block is `kept`. Jobs of the pipeline make the blocks ahead, a part each; such a job ends here.
+
+        Raises:
+            PartMade: this is the job of a part, and the part is made.
+        """
+        if not of:
+            return self.kept(f"table {table}", measure)
+        part, parts = self._part or (None, profiles.needs(self.name).parts.get(self.profile, 1))
+        tables = []
+        for number, task in enumerate(of, start=1):
+            task = task() if callable(task) else task
+            blocks = torch.arange(len(task.x)).tensor_split(min(parts, len(task.x)))
+            for block, inputs in enumerate(blocks, start=1):
+                if part in (None, block):
+                    make = partial(lambda of, inputs: measure(of.part(inputs) if parts > 1 else of), task, inputs)
+                    tables.append(self.kept(f"{table} of network {number}, {block} of {parts}", make))
+        if self._part:
+            shutil.rmtree(self.folder)
+            raise provenance.PartMade(f"{self.name}: part {part} of {parts} is made")
+        return Scores.concat(tables) if isinstance(tables[0], Scores) else pd.concat(tables, ignore_index=True)
+
+    def _loaded(self, table: str) -> Table:
+        """A saved table; a data frame as its file has it."""
+        path = self.folder / self._tables[table]["file"]
+        return self._saved[table] if path.suffix == ".parquet" else pd.read_csv(path)
 
     def save(self, frame: pd.DataFrame | Scores, table: str) -> None:
         """Write a table, whole or not at all: scores as Parquet, others as CSV. A named index becomes columns.
@@ -131,36 +241,12 @@ class Run:
             frame = frame.reset_index() if named else frame
             path = paths.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
             columns = [str(column) for column in frame.columns]
-        self._tables[table] = {"file": path.name, "rows": len(frame), "columns": columns, "sha256": _digest(path)}
-
-    def beside(self, table: str, published: pd.DataFrame | None = None) -> dict[str, pd.DataFrame | Scores]:
-        """A saved table as "this build", with what there is to set beside it: "published" and the best "recorded" run.
-
-        Args:
-            table: its name.
-            published: what the paper prints, in the same columns.
-
-        Raises:
-            KeyError: no such table has been saved.
-        """
-        kept = recorded(self.name, table)
-        sources = {"published": published, "recorded": kept and kept.frame, "this build": self._saved[table]}
-        return {name: of for name, of in sources.items() if of is not None}
-
-    def covering(self, table: str, *by: str) -> tuple[str, pd.DataFrame | Scores]:
-        """The table of the recorded run where it has all that this build's has, else this build's; its source first.
-
-        Args:
-            table: its name.
-            *by: the columns whose combinations it shall have.
-        """
-
-        def rows(of: pd.DataFrame | Scores) -> set[tuple]:
-            found = (block.labels for block in of) if isinstance(of, Scores) else of.to_dict("records")
-            return {tuple(map(row.get, by)) for row in found}
-
-        asked = rows(self._saved[table])
-        return next((source, of) for source, of in self.beside(table).items() if asked <= rows(of))
+        self._tables[table] = {
+            "file": path.name,
+            "rows": len(frame),
+            "columns": columns,
+            "sha256": records.digest(path),
+        }
 
     def kept(self, step: str, make: Callable[[], Made]) -> Made:
         """What a long step of the page makes. A run that was killed and is started again finds it made.
@@ -197,38 +283,6 @@ class Run:
         self._made.add(path)
         return made
 
-    def by_images(self, step: str, tasks: Sequence[Task], ask: Callable[[Task], Scores]) -> Scores:
-        """The long table of what is asked about every image of some tasks: the longest step of a page.
-
-        `parts` in ``notebooks/profiles.yml`` says in how many blocks of images it is made; each of every task is
-        `kept`. Jobs of the pipeline make the blocks ahead, a part each. Such a job ends here, so that a page calls this
-        once, and what stands above it is made by every job: what is long of that is `kept`, too.
-
-        Args:
-            step: its name on this page.
-            tasks: a network each, with all images.
-            ask: the rows of a task. It is given parts of the above, see `Task.part`. What it says of an image
-                does not depend on the others, beyond rounding.
-
-        Returns:
-            The blocks below each other: the images of each task in their order.
-
-        Raises:
-            PartMade: this is the job of a part, and the part is made.
-        """
-        part, parts = self._part or (None, profiles.needs(self.name).parts.get(self.profile, 1))
-        tables = []
-        for number, task in enumerate(tasks, start=1):
-            blocks = torch.arange(len(task.x)).tensor_split(min(parts, len(task.x)))
-            for block, images in enumerate(blocks, start=1):
-                if part in (None, block):
-                    make = partial(lambda of, images: ask(of.part(images) if parts > 1 else of), task, images)
-                    tables.append(self.kept(f"{step} of network {number}, {block} of {parts}", make))
-        if self._part:
-            shutil.rmtree(self.folder)
-            raise provenance.PartMade(f"{self.name}: part {part} of {parts} is made")
-        return Scores.concat(tables)
-
     def claim(
         self,
         id: str,
@@ -250,7 +304,7 @@ class Run:
             unit: what one row of its scores is about, in words.
 
         Returns:
-            The verdict, to end a cell with, beside that of a larger run that is recorded.
+            The verdict, to end a cell with.
 
         Raises:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
@@ -267,24 +321,19 @@ class Run:
                     "run.save first, and choose rows of it by labels"
                 )
         self._claims.append((paper, claim))
-        larger = RECORDED_ORDER[: [*RECORDED_ORDER, self.profile].index(self.profile)]
-        kept = recorded(self.name, "claims")
-        known = kept.frame.set_index("id")["verdict"] if kept and kept.profile in larger else {}
-        beside = f"recorded ({kept.profile}): {known[id]}" if id in known else ""
-        return replace(claim.verdict, beside=beside, worded=named)
+        return replace(claim.verdict, worded=named)
 
     @property
     def verdicts(self) -> list[Verdict]:
         """Of its claims, as far as they are judged."""
         return [claim.verdict for _, claim in self._claims]
 
-    def why(self, claims: str | Sequence[str], *asked: Reason, source: str) -> Styler:
+    def why(self, claims: str | Sequence[str], *asked: Reason) -> Styler:
         """Why claims may not be reproduced, below them. The page of the verdict shows it, too, where they are not.
 
         Args:
             claims: the ids of one or more claims.
             *asked: the rows, see `faithstudy.diagnostics`.
-            source: whose inputs most numbers are of: "recorded" or "this build", as `beside` names them.
 
         Returns:
             The table, to end a cell with.
@@ -298,47 +347,66 @@ class Run:
                 raise ValueError(
                     f"{self.name}: no claim {name!r} was judged above; there are {', '.join(judged) or 'none'}"
                 )
-            self._reasons.append(diagnostics.frame(*asked, source=source).assign(claim=name))
-        return diagnostics.table(*asked, source=source)
+            self._reasons.append(diagnostics.frame(*asked).assign(claim=name))
+        return diagnostics.table(*asked)
 
     def _judged(self) -> None:
-        """Save the verdicts and everything that they rest on, computed again from the files.
+        """Save the verdicts and everything that they rest on.
 
         Raises:
-            ValueError: the files give another verdict than the page shows.
+            ValueError: a claim is judged by a table that was saved anew since.
         """
         if not self._claims:
             return
-        files = {table: Scores.load(self.folder / self._tables[table]["file"]) for table in self._scores}
         rows, parts, rates = [], [], []
-        runs = int(os.environ.get(RATES, 300 if self.profile in ("study", "paper") else 0))
+        tables = {id(scores) for scores in self._scores.values()}
+        measured_long = self._label == records.RECORDING or self.profile == "paper"
+        runs = int(os.environ.get(RATES, 300 if measured_long else 0))
         for paper, claim in self._claims:
-            names = {id(scores): table for table, scores in self._scores.items()}
-            if any(part.table is not None and id(part.table) not in names for part in claim.parts):
+            if any(part.table is not None and id(part.table) not in tables for part in claim.parts):
                 raise ValueError(
                     f"{self.name}: a table was saved anew after {claim.id!r} was judged by it; save the whole table "
                     "before its claims"
                 )
-            again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
-            verdict = replace(claim, parts=tuple(again)).verdict
-            if [part.outcome for part in verdict.judged] != [part.outcome for part in claim.verdict.judged]:
-                raise ValueError(
-                    f"{self.name}: the saved tables say of {claim.id!r}: {verdict.sentence} The page says: "
-                    f"{claim.verdict.sentence}"
-                )
-            shown, found = (v.frame().select_dtypes("number") for v in (claim.verdict, verdict))
-            if not np.allclose(shown, found, rtol=1e-6, atol=1e-9, equal_nan=True):
-                raise ValueError(f"{self.name}: the saved tables give other numbers of {claim.id!r} than the page")
-            rows.append({"id": claim.id, "paper": paper, **verdict.row()})
-            parts.append(verdict.frame())
+            rows.append({"id": claim.id, "paper": paper, **claim.verdict.row()})
+            parts.append(claim.verdict.frame())
             if runs:
                 rates.append(self.kept(f"error rate of {claim.id}", partial(_rates, claim, runs)))
         self.save(pd.DataFrame(rows), "claims")
         self.save(pd.concat(parts, ignore_index=True), "parts")
         if self._reasons:
             self.save(pd.concat(self._reasons, ignore_index=True), "reasons")
-        if rates:
-            self.save(pd.DataFrame(rates), "error_rates")
+        kept = records.recorded(self.name, "error_rates") if self._record else None
+        if rates or kept:
+            self.save(pd.DataFrame(rates) if rates else kept.frame, "error_rates")
+
+    def _checked(self) -> dict[str, Any]:
+        """What was measured again, in words, and how many verdicts the numbers of this build change.
+
+        Raises:
+            ValueError: numbers differ by more than rounding makes, or with them a verdict is another.
+        """
+        again = {table: of for table, of in self._again.items() if isinstance(of, records.Agreement)}
+        folder, wrong = records.differing(self.name), []
+        shutil.rmtree(folder, ignore_errors=True)
+        for table, of in again.items():
+            if len(of.differing):
+                paths.write(folder / f"{table}.csv", of.differing.to_csv(index=False))
+            if not of.holds:
+                wrong.append(f"the table {table} differs by more than rounding makes ({of}, means by {of.shift:.2g})")
+        patched = {id(self._scores[table]): of.patched for table, of in again.items() if table in self._scores}
+        for _, claim in self._claims:
+            if any(id(part.table) in patched for part in claim.parts):
+                parts = [
+                    part.on(patched[id(part.table)]) if id(part.table) in patched else part for part in claim.parts
+                ]
+                if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
+                    wrong.append(f"with the numbers measured here {claim.id} is {found}, not {claim.verdict.outcome}")
+        if wrong:
+            raise ValueError(
+                f"{self.name}: {'; '.join(wrong)}. What differs: python -m faithstudy.records differing {self.name}"
+            )
+        return {table: str(of) for table, of in self._again.items()}
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.
@@ -364,6 +432,9 @@ class Run:
         if self._part:
             raise ValueError(f"{self.name} is cut into parts by notebooks/profiles.yml, but ran to its end")
         self._judged()
+        checked = self._checked()
+        for table, of in self._rests_on.items():
+            self._tables[table] |= {"rests_on": hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]}
         place, identity, edited = self._place()
         _, dirty = provenance.commit()
         record = {
@@ -374,6 +445,9 @@ class Run:
             "pipeline": bool(self._told),
             "edited": edited,
             "tables": self._tables,
+            "again": checked,
+            "code": {file: of for key in self._rests_on.values() for file, of in key.items() if file != "the page"},
+            "recorded": self._record and {key: self._record.get(key) for key in SHOWN},
             "own_files": self._files,
             "networks": origins.used(),
             "precisions": sorted(origins.PRECISIONS),
@@ -422,9 +496,26 @@ class Run:
             (before / "provenance.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # it holds what is not of this run
                 before.rmdir()
-        for path in _tables_in(place):
+        for path in records.tables_in(place):
             if path.stem not in self._tables:
                 path.unlink()
+
+
+SHOWN = ("date", "commit", "dirty", "seconds", "cpu", "gpu", "networks", "code")
+"""What the page says of its record."""
+
+
+def _first(measure: Callable[[Task], Table], of: Sequence[Task | Callable[[], Task]], rotation: int) -> Table:
+    """The first inputs of the first network, and one more block; without tasks all of the table."""
+    if not of:
+        return measure()
+    task = of[0]() if callable(of[0]) else of[0]
+    return measure(task.part(torch.tensor(records.first_and_one_more(len(task.x), rotation))))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values of a parameter are the same, as JSON has them."""
+    return json.dumps(one, default=str) == json.dumps(other, default=str)
 
 
 def _rates(claim: Claim, runs: int) -> dict[str, Any]:
@@ -528,45 +619,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if minutes == 0 else f"{minutes} min {rest} s"
 
 
-def _digest(table: Path) -> str:
-    """SHA-256 of a table; of CSV, whatever ends its lines: git may change that."""
-    content = table.read_bytes()
-    return hashlib.sha256(content if table.suffix == ".parquet" else content.replace(b"\r\n", b"\n")).hexdigest()
-
-
-def _tables_in(folder: Path) -> list[Path]:
-    """The tables in a folder."""
-    return sorted(path for path in folder.glob("*") if path.suffix in (".csv", ".parquet"))
-
-
-def faults(folder: Path) -> list[str]:
-    """What does not belong together in a folder of results: tables that are not those of its ``provenance.json``.
-
-    Of a run that was made before tables were hashed only the names are compared.
-    """
-    if not (folder / "provenance.json").is_file():
-        return ["there is no provenance.json, so the run did not finish"]
-    tables = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["tables"]
-    there = {path.stem: path for path in _tables_in(folder)}
-    found = [f"the table {table} is missing" for table in tables if table not in there]
-    for table, path in there.items():
-        if table not in tables:
-            found.append(f"the table {table} is not of this run")
-        elif tables[table].get("sha256", _digest(path)) != _digest(path):
-            found.append(f"the table {table} is not the one that the run saved")
-    return found
-
-
-def recorded_faults(name: str) -> list[str]:
-    """What does not belong together in the recorded runs of a notebook, with the names of their folders."""
-    folders = [paths.recorded(name, profile) for profile in RECORDED_ORDER]
-    return [f"{folder}: {fault}" for folder in folders if folder.is_dir() for fault in faults(folder)]
-
-
 def page_faults(name: str, profile: str) -> list[str]:
     """What does not belong together of a notebook in a build: its page, its tables and their provenance."""
     path, folder = paths.executed(name, profile), paths.results(name, profile)
-    found = faults(folder)
+    found = records.faults(folder)
     if not path.is_file():
         return [*found, "there is no executed page"]
     if not (folder / "provenance.json").is_file():
@@ -575,7 +631,7 @@ def page_faults(name: str, profile: str) -> list[str]:
     page = nbformat.read(path, as_version=4)
     says = page.metadata.get("faithlab")
     if says is None or "run" not in record:
-        return [*found, f"the page or its tables were {UNHASHED}"]
+        return [*found, "the page does not say which run it is of"]
     expected = provenance.page_identity(record)
     if says["notebook_sha256"] != provenance.digest(provenance.cells(page)):
         found.append("the code on the page is not the code that ran")
@@ -586,101 +642,7 @@ def page_faults(name: str, profile: str) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A table of a committed run.
-
-    Attributes:
-        frame: the table; scores as `faithlab.scores.Scores`.
-        profile: the profile it ran in.
-        provenance: its ``provenance.json``.
-    """
-
-    frame: pd.DataFrame | Scores
-    profile: str
-    provenance: Mapping[str, Any]
-
-
-def recorded(name: str, table: str) -> Recorded | None:
-    """The best recorded run of a table (``paper`` before ``study`` before ``quick``); ``None`` where there is none.
-
-    Raises:
-        ValueError: the table is not the one that the recorded run saved.
-    """
-    for profile in RECORDED_ORDER:
-        folder = paths.recorded(name, profile)
-        if (folder / f"{table}.csv").is_file():
-            return Recorded(pd.read_csv(folder / f"{table}.csv"), profile, _recorded_provenance(folder))
-        if (folder / f"{table}.parquet").is_file():
-            provenance = _recorded_provenance(folder)
-            scores = _loaded(folder / f"{table}.parquet", provenance["tables"][table].get("sha256"))
-            return Recorded(scores, profile, provenance)
-    return None
-
-
-@functools.lru_cache(maxsize=4)
-def _loaded(path: Path, sha256: str | None) -> Scores:
-    """A table of scores, which several cells of a page look at, read once."""
-    return Scores.load(path)
-
-
-def recorded_runs() -> list[dict[str, Any]]:
-    """The provenance of every recorded run of a page, by page and profile."""
-    folders = [paths.recorded(name, profile) for name in paths.pages() for profile in RECORDED_ORDER]
-    return [_recorded_provenance(folder) for folder in folders if folder.is_dir()]
-
-
-def _recorded_provenance(folder: Path) -> dict[str, Any]:
-    """The provenance of a recorded run whose files belong together; it says so where it is older than its hash."""
-    if found := faults(folder):
-        raise ValueError(f"{folder}: {'; '.join(found)}. Restore it with git, or record the run again.")
-    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    return {"run": UNHASHED, "notebook_sha256": UNHASHED} | record
-
-
-def promote(name: str, profile: str) -> Path:
-    """Copy the results of a run into ``data/results/``, in place of what was recorded there.
-
-    Raises:
-        ValueError: that notebook has not finished a run in this profile, or its page and tables are of different runs.
-    """
-    source, target = paths.results(name, profile), paths.recorded(name, profile)
-    if found := page_faults(name, profile):
-        raise ValueError(f"{name} has no run in {source} to record: {'; '.join(found)}. {remedy([name], profile)}")
-    shutil.rmtree(target, ignore_errors=True)
-    return copy(source, target)
-
-
-def copy(source: Path, target: Path) -> Path:
-    """Copy the tables of a run with their provenance, and nothing else that is in the folder."""
-    target.mkdir(parents=True)
-    for path in [*_tables_in(source), source / "provenance.json"]:
-        shutil.copy(path, target)
-    return target
-
-
 def remedy(names: list[str], profile: str) -> str:
     """What to type so that notebooks run again in a build."""
     pages = " ".join(os.path.relpath(paths.executed(name, profile)) for name in names)
     return f"Run again what does not fit: rm -f {pages} && make book PROFILE={profile}"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Command line of :func:`promote`."""
-    parser = argparse.ArgumentParser(prog="python -m faithstudy.run", description="Keep results of a build.")
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("promote", help="copy results of the build into data/results/, to be committed")
-    command.add_argument("--profile", default="quick", choices=RECORDED_ORDER)
-    command.add_argument("names", nargs="+", metavar="NOTEBOOK")
-    options = parser.parse_args(arguments)
-    try:
-        for name in options.names:
-            print(f"{name}: recorded in {promote(name, options.profile)}")
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import torch
@@ -13,74 +13,12 @@ from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
-from faithstudy import provenance, tables
-from faithstudy.claims import Verdict
+from faithstudy import tables
 from faithstudy.display_names import SETS
-from faithstudy.run import RECORDED_ORDER, Run, recorded
 from faithstudy.trials import comparisons
 
 FAMILIES = {"Fid": "Fidelity", "ROAR": "ROAR", "RFid": "R-Fidelity", "FFid": "F-Fidelity"}
 CELL = ("dataset", "network", "explainer")
-
-
-class Best(NamedTuple):
-    """The best evidence that a page has: a table of its recorded run, or of this build.
-
-    Attributes:
-        table: the numbers.
-        settings: the parameters of their run.
-        source: which run that is, in words.
-        machine: what it ran on.
-    """
-
-    table: Any
-    settings: Mapping[str, Any]
-    source: str
-    machine: str
-
-
-def best(run: Run, table: str, own: Any) -> Best:
-    """A table of the recorded run of a page where that is of a larger profile, else this build's.
-
-    Args:
-        run: of the page.
-        table: its name.
-        own: the table of this build.
-    """
-    kept = recorded(run.name, table)
-    order = [*RECORDED_ORDER, run.profile]  # the first is the largest
-    larger = kept is not None and order.index(kept.profile) < order.index(run.profile)
-    about = kept.provenance if larger else provenance.machine()
-    machine = about["gpu"] or about["cpu"]
-    if larger:
-        return Best(kept.frame, about["parameters"], f"recorded run, {kept.profile} profile", machine)
-    return Best(own, run.parameters, f"this build, {run.profile} profile", machine)
-
-
-def on_machines(run: Run, verdicts: Sequence[Verdict]) -> str:
-    """On which machines claims about times are judged, and which of them the recorded run judges otherwise, in words.
-
-    Args:
-        run: of the page.
-        verdicts: of its claims about times, in this build.
-    """
-    kept = recorded(run.name, "claims")
-    machines = {"this build": provenance.machine()}
-    machines |= {f"the recorded run ({kept.profile})": kept.provenance} if kept else {}
-    known = dict(zip(kept.frame["id"], kept.frame["verdict"], strict=True)) if kept else {}
-    changed = [
-        f"“{v.claim.sentence.rstrip('.')}” ({known[v.claim.id]} there, {v.outcome} here)"
-        for v in verdicts
-        if known.get(v.claim.id, v.outcome) != v.outcome
-    ]
-    named = [f"{name}: {about['gpu'] or about['cpu']}, threads: {about['threads']}" for name, about in machines.items()]
-    text = f"A time is a machine's. The claims on times are judged on {'; '.join(named)}. "
-    text += "Another processor may change them. "
-    if changed:
-        text += f"Judged otherwise by the two: {'; '.join(changed)}; what they run on differs, "
-        text += "and so may their numbers of images and repeats."
-        return text
-    return text + ("The two judge alike." if kept else "No other machine is recorded.")
 
 
 def listed(words: Sequence[str]) -> str:
@@ -115,18 +53,16 @@ def mean_of(scores: Scores, cells: Sequence[Mapping[str, Any]], of: Statistic, *
     return stats.estimate(scores, of, cells=cells, contrasts=share, **labels)
 
 
-def unlike_print(run: Run, correlations: pd.DataFrame, printed: pd.DataFrame) -> str:
+def unlike_print(correlations: pd.DataFrame, printed: pd.DataFrame) -> str:
     """Which of the rivals' correlations surely have another sign here than in print, in words.
 
     Args:
-        run: of the page.
-        correlations: of `faithstudy.trials.degraded.correlations`, of this build.
+        correlations: of `faithstudy.trials.degraded.correlations`.
         printed: the paper's.
     """
-    told, _, source, _ = best(run, "correlations", correlations)
     return (
         "A lead can be reproduced where the rivals' own numbers are not. Macro correlations, as shares of the ideal, "
-        f"that surely have another sign here than in print ({source}): {comparisons.reversed_here(printed, told)}."
+        f"that surely have another sign here than in print: {comparisons.reversed_here(printed, correlations)}."
     )
 
 
@@ -142,22 +78,22 @@ def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -
     return Statistic(share, tuple(over), "pairs in the right order", bounds=ways[0].bounds)
 
 
-def best_order(run: Run, scores: Scores, without: Collection[str] = ()) -> str:
+def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], without: Collection[str] = ()) -> str:
     """Which of F-Fidelity's metrics rank degraded explanations best, by their areas, MoRF and LeRF taken together.
 
-    It is said of the `best` evidence. A metric is ahead of another where the interval of the difference on the same
-    inputs lies above 0. Where one is ahead of all, it is also said which are ahead of it at single sizes under LeRF.
+    A metric is ahead of another where the interval of the difference on the same inputs lies above 0. Where one is
+    ahead of all, it is also said which are ahead of it at single sizes under LeRF.
 
     Args:
-        run: of a page that degrades explanations.
-        scores: in this build, of `faithstudy.trials.degraded.degraded`.
+        known: of `faithstudy.trials.degraded.degraded`.
+        levels: of noise.
+        seeds: of the noise.
         without: data sets that are left out, unless there are no others.
     """
-    known, settings, source, _ = best(run, "scores", scores)
     if kept := [name for name in known.labels("dataset") if name not in without]:
         known = known.where(dataset=kept)
     cells = [dict(zip(CELL, of, strict=True)) for of in dict.fromkeys(tuple(b.labels[k] for k in CELL) for b in known)]
-    share, noise = partial(mean_of, known, cells), (settings["noise_shares"], settings["seeds"])
+    share, noise = partial(mean_of, known, cells), (levels, seeds)
     of = {name: pairs_in_order(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
     found = {name: share(statistic) for name, statistic in of.items()}
     order = sorted(found, key=lambda name: -float(found[name].value.nan_to_num(-math.inf)))
@@ -173,7 +109,7 @@ def best_order(run: Run, scores: Scores, without: Collection[str] = ()) -> str:
     return (
         f"{text}: neighbouring explanations that a metric's areas put in the right order "
         f"(1: all, 0: half, −1: none), mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} "
-        f"({source}: {whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
+        f"({whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
     )
 
 

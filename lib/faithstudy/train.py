@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line: train one part of a notebook's networks, or all."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.train", description=__doc__)
     parser.add_argument("name", help="notebook, for example reco-mege/degraded")
-    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--profile", default="study", choices=profiles.PROFILES)
     parser.add_argument(
         "--part", nargs=2, type=int, default=(0, 1), metavar=("I", "N"), help="every N-th network from the I-th on"
     )

@@ -25,9 +25,9 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-networks = ["resnet9 0"]  # models of faithstudy.architectures, each with its training seed
-images = 20  # test images, series or texts of each network
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+networks = ["resnet9 0", "resnet9 1", "resnet9 2", "vit 0", "bilstm 0", "lstm 0"]  # models of faithstudy.architectures, each with its training seed
+images = 100  # test images, series or texts of each network
 
 # %% tags=["hide-input"]
 import pandas as pd

@@ -29,17 +29,17 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-networks = ["resnet9 0"]  # what is examined: models of faithstudy.architectures, each with its training seed
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+networks = ["resnet9 0", "resnet9 1", "resnet9 2", "vit 0", "bilstm 0", "lstm 0"]  # what is examined: models of faithstudy.architectures, each with its training seed
 metric = ""  # a metric of your own, path/to/file.py:function
 explainer = ""  # an explainer of your own, path/to/file.py:function
 model = ""  # a network of your own in place of these, path/to/file.py:function
 data = ""  # its inputs: path/to/inputs.npz, or path/to/file.py:function
-peers = []  # metrics of other libraries, such as "captum: infidelity": see faithstudy.trials.other_libraries
+peers = ["Quantus: Faithfulness Correlation", "Quantus: Pixel-Flipping", "Quantus: Monotonicity", "Quantus: Infidelity", "Quantus: ROAD", "Quantus: Sensitivity-n", "Quantus: Sufficiency", "captum: infidelity", "captum: max-sensitivity", "pytorch-grad-cam: ROAD"]  # metrics of other libraries, such as "captum: infidelity": see faithstudy.trials.other_libraries
 training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 beta = 0.1  # largest share of the features that fine-tuning removes
-images = 6  # test images, series or texts to explain, of each network
+images = 100  # test images, series or texts to explain, of each network
 side = 6  # an image is cut into side x side features
 explainers = {
     "resnet9": ["gradcam", "integrated-gradients", "saliency", "excitation-backprop"],
@@ -53,8 +53,8 @@ noise_shares = [0.0, 0.25, 0.5, 0.75, 1.0]  # of Order
 randomised_share = 0.3  # of the layers, at least, in Own model
 size_step = 0.1  # between the sizes of metrics that have several
 draws = 2  # random subsets of R- and F-Fidelity; the paper draws 50
-budget = 700  # forwards for each input and metric, in Gaming
-gamed = 2  # inputs of Gaming
+budget = 2000  # forwards for each input and metric, in Gaming
+gamed = 40  # inputs of Gaming
 seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards of images, where the device computes it natively; else float32
 

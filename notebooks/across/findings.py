@@ -25,8 +25,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-images = 8  # to ask about a map that is the same everywhere
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+images = 200  # to ask about a map that is the same everywhere
 forwards = 100000  # that you can spend, to tell two explanations apart that differ
 
 # %% tags=["hide-input"]

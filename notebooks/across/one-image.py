@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 training_seed = 0  # of both networks

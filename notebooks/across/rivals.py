@@ -24,8 +24,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-images = 8  # to ask again with more draws
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+images = 200  # to ask again with more draws
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt

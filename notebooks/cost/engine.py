@@ -26,16 +26,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 2
+images = 12
 steps = 19  # explanation sizes
 draws = 50
 small_width = 16  # of the small network, three convolutions
-loop_images = 1  # images of the loop, whose time grows in proportion to their number
+loop_images = 2  # images of the loop, whose time grows in proportion to their number
 repeats = 2  # of everything, in turn; of seconds the median is reported, of ratios the geometric mean
-batches = [128]  # inputs per forward that are tried for the floor
-other_forms = []  # of the network, which are tried: int8, compiled; to compile takes half a minute
+batches = [64, 128, 256]  # inputs per forward that are tried for the floor
+other_forms = ["compiled", "int8"]  # of the network, which are tried: int8, compiled; to compile takes half a minute
 training = {}  # of the network that is compiled and quantised, where it differs: see faithstudy.recipes
 seed = 0
 

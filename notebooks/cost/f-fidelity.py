@@ -26,21 +26,21 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the network that is explained: see faithstudy.recipes
 tuning = {}  # the same of fine-tuning
-cost_limit = 400  # training images of ROAR's networks and of fine-tuning; None: all
+cost_limit = 2000  # training images of ROAR's networks and of fine-tuning; None: all
 cost_epochs = 5  # of both, as in the paper, where both have 100
-images = 4  # test images to judge the explainers on; 2000 in the paper
+images = 20  # test images to judge the explainers on; 2000 in the paper
 size_step = 0.05
 draws = 5  # random subsets per image, size and direction; the paper draws 50
 alpha = 0.5
 beta = 0.1
 precision = "bfloat16"  # where the device computes it natively; else float32
 published_draws = 50  # of the loop as published
-loop_images = 1  # images that it is timed on; its time grows in proportion to their number
-same_images = 50  # images whose interval is asked for
-repeats = 3  # of both, in turn
+loop_images = 2  # images that it is timed on; its time grows in proportion to their number
+same_images = 200  # images whose interval is asked for
+repeats = 4  # of both, in turn
 seed = 0
 
 # %% tags=["hide-input"]

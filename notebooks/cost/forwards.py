@@ -25,18 +25,18 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 explainers = {"GradCAM": "gradcam", "Saliency": "saliency"}  # the two that are compared
 close = {"GradCAM": "gradcam", "LayerCAM": "layercam"}  # two that are alike
-images = 80  # test images that are asked about once
-split_images = 12  # of them, for the split of the variance
-split_draws = 4  # random subsets there
-published_images = 3  # of them, for the published protocol
+images = 2000  # test images that are asked about once
+split_images = 400  # of them, for the split of the variance
+split_draws = 8  # random subsets there
+published_images = 150  # of them, for the published protocol
 published_draws = 50
 controls = 3  # images whose whole picture is asked about, for each that is explained, as a control variate
-other_images = 12  # of them, for the other metrics
+other_images = 400  # of them, for the other metrics
 rise_masks = [400, 100]  # for each of the maps of RISE: usual and thrifty
 alpha = 0.5
 beta = 0.1

@@ -26,16 +26,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 2
+images = 8
 step = 32  # channel values removed at a time in Pixel-Flipping
 runs = 100  # random subsets, or noisy copies, per image
 noisy = 20  # noisy copies whose explanations are compared
 percentages = [10, 20, 30, 40, 50, 60, 70, 80, 90]  # of the pixels, in ROAD
-growing = ["images"]  # what the engine's time may grow with: images, sizes, draws
+growing = ["images", "sizes", "draws"]  # what the engine's time may grow with: images, sizes, draws
 scales = [1, 2, 4]  # how much more of these
-repeats = 3  # of everything, in turn; intervals are over them
+repeats = 5  # of everything, in turn; intervals are over them
 rows = 128  # inputs per bare forward
 seed = 0
 

@@ -24,12 +24,12 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-images = 8
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+images = 32
 groups = 10  # K
 width = 16  # of ResNet-9
 training = {}  # what differs from the recipe of the Vision Transformer, such as {"model_options": {"dim": 16}}
-repeats = 3  # in turn; the median is reported
+repeats = 5  # in turn; the median is reported
 seed = 0  # of the networks' weights
 
 # %% tags=["hide-input"]

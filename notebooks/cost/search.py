@@ -30,16 +30,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 strided_width = 8  # of the network, three convolutions of stride 2
 epochs = 3  # of its training
 train_limit = None  # of its training images; None: all
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 16  # recognised test images, searched at once
+images = 32  # recognised test images, searched at once
 patch = 4  # side of a patch in pixels: 64 patches
-steps = {"strided": 100, "resnet9": 10}  # of annealing, through the paper's temperatures
-plain_images = 2  # of the plain search
-plain_steps = {"strided": 50, "resnet9": 5}
+steps = {"strided": 5000, "resnet9": 500}  # of annealing, through the paper's temperatures
+plain_images = 4  # of the plain search
+plain_steps = {"strided": 200, "resnet9": 20}
 batch_size = 128  # inputs per forward
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seed = 0

@@ -26,13 +26,13 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 40  # test images to explain
+images = 1000  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0]  # of the noise
-size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
+seeds = [0, 1, 2]  # of the noise
+size_step = 0.05  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
@@ -44,7 +44,7 @@ roar_epochs = 10
 roar_rate = 0.01
 roar_fresh = True  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]

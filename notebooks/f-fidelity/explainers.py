@@ -26,12 +26,12 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 12  # test images to explain
-photographs_judged = 2  # of the 20 that every installation has, drawn at random
-folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
+images = 2000  # test images to explain
+photographs_judged = 20  # of the 20 that every installation has, drawn at random
+folder = "~/imagenet-sample-images"  # where more photographs are, with the WordNet id of the class in their names; None: no more
 folder_limit = None  # so many of that folder, drawn at random, are what the network is fine-tuned on; 5000 in the paper
 more_photographs = 500  # of these, as many as in the paper: recognised ones, from all classes alike
 network = "efficientnet-lite0"  # pretrained on ImageNet; resnet18 in the paper
@@ -42,7 +42,7 @@ alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
 photographs_draws = 4  # the same for the 20 photographs
-attained_images = 0  # of the small images: so many beside the best order of their patches; 0: those recorded
+attained_images = 16  # of the small images: so many beside the best order of their patches; 0: those recorded
 attained_patch = 8  # side of these patches in pixels: 16 patches of 32 x 32, of which all 65 536 subsets are asked
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own

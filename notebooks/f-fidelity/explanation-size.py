@@ -31,8 +31,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-digit_shares = [0.1, 0.2]  # of the image that the digit covers
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+digit_shares = [0.1, 0.15, 0.2, 0.25, 0.3]  # of the image that the digit covers
 betas = [0.025, 0.05, 0.1, 0.15, 0.2]  # caps on the removed share, all with the first alpha
 alphas = [0.5, 0.3, 1.0]  # the others with the middle cap
 middle_beta = 0.1
@@ -40,14 +40,14 @@ size = 28  # of the images, in pixels
 train_limit = 8000  # training images
 epochs = 3
 tuning_epochs = 2
-images = 20  # test images
+images = 800  # test images
 draws = 1  # random subsets per image, setting and size: more images say more than more subsets
-one_draws = 24  # of one image
-ones = 2  # images of which each is read by itself
+one_draws = 300  # of one image
+ones = 100  # images of which each is read by itself
 step = 0.03  # between the sizes of a curve, as a share of the image
 longest = 0.6  # the largest size
 explainers = ["smoothgrad-squared", "integrated-gradients", "input-x-gradient", "gradcam"]
-photographs = 14  # of CIFAR-10
+photographs = 400  # of CIFAR-10
 photograph_betas = [0.025, 0.05, 0.075, 0.1]  # their network is used to no more
 precision = "bfloat16"  # of forwards of photographs, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own

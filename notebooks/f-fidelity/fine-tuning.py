@@ -26,15 +26,15 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # by network, resnet9 and vit: what differs from its recipe in faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 60  # test images to explain
+images = 1000  # test images to explain
 beta = 0.1
 explainers = ["gradcam", "layercam", "smoothgrad-squared", "saliency", "input-x-gradient"]
 transformer_explainers = ["gradcam-vit"]  # the same of the Vision Transformer
 precision = "bfloat16"  # of training, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 
 # %% tags=["hide-input"]
 import dataclasses

@@ -27,10 +27,10 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 16  # test images to explain
+images = 1000  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
@@ -44,7 +44,7 @@ roar_rate = 0.01
 roar_fresh = True  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 8  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 counted = None  # test images on which it is counted how many the networks recognise; None: all. Of those that ship it is known of all
 seed = 0  # of the random subsets and of SG-SQ
 

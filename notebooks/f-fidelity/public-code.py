@@ -26,10 +26,10 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 14  # test images to explain; too few to rank the differences: the profile study has 2000
+images = 2000  # test images to explain; too few to rank the differences: the profile study has 2000
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper

@@ -25,17 +25,17 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 betas = [0.05, 0.1, 0.2, 0.5]  # largest share of pixels masked in fine-tuning, one network each
 beta = 0.1  # of F-Fidelity
 sweep_limit = None  # training images for the networks of the sweep over beta; None: all
-images = 200  # test images
+images = 10000  # test images
 masked = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]  # share of pixels missing at test time
 largest = 0.5  # the largest explanation size that the advice is for
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the masks
 
 # %% tags=["hide-input"]

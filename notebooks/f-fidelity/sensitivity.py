@@ -25,23 +25,23 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 digit_share = 0.2  # of the image that the digit covers
 size = 28  # side of the images in pixels
 train_limit = 8000  # training images
 epochs = 3
 tuning_epochs = 2
-images = 80  # test images; the paper has 400
+images = 400  # test images; the paper has 400
 explainer = "input-x-gradient"
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0]  # of the noise
+seeds = [0, 1]  # of the noise
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 draws = 4  # N where another parameter is varied; 50 in the paper
 alpha = 0.5
 beta = 0.1
-vary_draws = [1, 4, 10]  # the paper: 10, 30, 50, 80, 150
-vary_alpha = [0.3, 0.5, 0.7]
-vary_beta = [0.05, 0.1, 0.2]
+vary_draws = [1, 4, 10, 30, 50, 80, 150]  # the paper: 10, 30, 50, 80, 150
+vary_alpha = [0.1, 0.3, 0.5, 0.7, 0.9]
+vary_beta = [0.05, 0.1, 0.15, 0.2, 0.25]
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the data and of the random subsets
 

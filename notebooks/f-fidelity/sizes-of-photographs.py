@@ -30,14 +30,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 network = "efficientnet-lite0"  # see faithstudy.networks.pretrained
-photographs = 2  # of the 20 that every installation has
-folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
-more_photographs = 400  # of that folder
+photographs = 20  # of the 20 that every installation has
+folder = "~/imagenet-sample-images"  # where more photographs are, with the WordNet id of the class in their names; None: no more
+more_photographs = 200  # of that folder
 patch = 16  # side of a patch in pixels, the feature that is removed
 square = 7  # side of a smaller photograph, in patches
-sentences = 0  # of SST-2; 0: its data are not needed
+sentences = 400  # of SST-2; 0: its data are not needed
 phrase = 12  # tokens that are left of a sentence where the explanation is known
 betas = [0.05, 0.1, 0.15, 0.2]  # caps on the removed share, all with the first alpha
 alphas = [0.5, 1.0]  # the others with the middle cap
@@ -47,10 +47,10 @@ draws = 1  # random subsets per photograph, setting and size
 sentence_draws = 4  # of sentences
 smooth_samples = 8  # noisy copies for SG-SQ
 integration_steps = 16  # of Integrated Gradients
-ones = 1  # inputs of each kind that are read by themselves
-one_by = ["truth"]  # their rankings
-one_draws = 2  # random subsets of one photograph, for each setting and size; of fewer than 20 no size is named
-shown_draws = 8  # of a photograph that is shown
+ones = 6  # inputs of each kind that are read by themselves
+one_by = ["truth", "Grad-CAM", "Integrated Gradients"]  # their rankings
+one_draws = 30  # random subsets of one photograph, for each setting and size; of fewer than 20 no size is named
+shown_draws = 40  # of a photograph that is shown
 precision = "bfloat16"  # of forwards of photographs, where the device computes it natively; else float32
 seed = 0  # of places and random subsets
 

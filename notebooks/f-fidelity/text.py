@@ -30,7 +30,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 data = ["rotten-tomatoes"]  # or sst2, boolq
 architectures = ["lstm", "transformer"]
 length = 32  # tokens of a text that are read, from its start; of BoolQ's, which are longer, four times as many
@@ -48,16 +48,16 @@ tuning_rate = 0.002
 decay = 1e-5
 schedule = "cycle"
 train_limit = None  # training texts; None: all
-texts = 100  # test texts to explain, at most
+texts = 1000  # test texts to explain, at most
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0]  # of the noise; the paper has five
-size_step = 0.1  # between the explanation sizes, a share of the tokens; 0.05 in the paper
+seeds = [0, 1, 2]  # of the noise; the paper has five
+size_step = 0.05  # between the explanation sizes, a share of the tokens; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
 draws = 4  # random subsets per text, size and direction; the paper draws 50. One is too few for single sizes
 integration_steps = 32  # of Integrated Gradients
 maskings = 4  # random masks of each text, to see what the networks bear
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the random subsets
 
 # %% tags=["hide-input"]

@@ -25,8 +25,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-classifiers = 20  # random classifiers that are solved on paper
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+classifiers = 100  # random classifiers that are solved on paper
 draws = 3200  # random subsets per size of each
 step = 0.03  # between the sizes of a curve, as a share of the features
 longest = 0.6  # the largest size

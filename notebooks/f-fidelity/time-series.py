@@ -33,8 +33,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-data = ["basic-motions", "japanese-vowels"]  # in study gun-point and arrow-head, too; or pam, boiler
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+data = ["basic-motions", "japanese-vowels", "gun-point", "arrow-head"]  # in study gun-point and arrow-head, too; or pam, boiler
 architectures = ["bilstm", "cnn1d"]
 units = ["step", "value"]  # what is removed: all channels of a time step, or one of them
 width = 32  # of both networks; 128 in the paper
@@ -48,12 +48,12 @@ tuning_rate = 0.003
 decay = 0.01
 schedule = "cycle"
 batch = 16
-series = 24  # test series to explain, at most
+series = 370  # test series to explain, at most
 shortest = 10  # steps of a series that is explained, at least: F-Fidelity removes a share beta of them
 maskings = 4  # random masks of each series, to see what the networks bear
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0]  # of the noise; the paper has five
-size_step = 0.1  # between the explanation sizes, a share of the features; 0.05 in the paper
+seeds = [0, 1, 2]  # of the noise; the paper has five
+size_step = 0.05  # between the explanation sizes, a share of the features; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
 draws = 4  # random subsets per series, size and direction; the paper draws 50. One is too few for single sizes

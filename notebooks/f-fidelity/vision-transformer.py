@@ -27,24 +27,24 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
-images = 16  # test images to explain
+images = 500  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0]  # of the noise; the paper has five
-size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
+seeds = [0, 1, 2]  # of the noise; the paper has five
+size_step = 0.05  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
 draws = 2  # random subsets per image, size and direction; the paper draws 50. One is too few for single sizes
 smooth_samples = 8  # noisy copies per image in SG-SQ
-roar_limit = 400  # training images for ROAR, 2000 in the recorded run; None: all
+roar_limit = 2000  # training images for ROAR, 2000 in the recorded run; None: all
 roar_epochs = 2
 roar_rate = 0.0005
 roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 4  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]

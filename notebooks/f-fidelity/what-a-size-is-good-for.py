@@ -27,16 +27,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 box = 20  # side of the vehicles in their images of 32 x 32 pixels
 width = 8  # of the network that sorts vehicles
 epochs = 3  # of its training
 tuning_epochs = 1  # of its fine-tuning on random masks
 train_limit = None  # training images of vehicles, and reviews; None: all
-vehicles = 16  # images of vehicles
-texts = 20  # sentences
+vehicles = 400  # images of vehicles
+texts = 280  # sentences
 phrase = 12  # tokens that are left of a sentence where the explanation is known
-series = 20  # time series
+series = 60  # time series
 span = 30  # steps that are left of a series where the explanation is known
 betas = [0.05, 0.1, 0.15, 0.2]  # caps on the removed share, all with the first alpha
 alphas = [0.5, 0.3, 1.0]  # the others with the middle cap
@@ -45,7 +45,7 @@ longest = 0.6  # the largest size
 image_draws = 1  # random subsets per image, setting and size
 draws = 4  # of sentences and series
 levels = [0.2, 0.5]  # of the true order, the share that is shuffled
-searched = []  # the data for which TRACE searches an order
+searched = ["vehicles", "phrases", "spans"]  # the data for which TRACE searches an order
 search_steps = 300  # of its annealing
 smooth_samples = 16  # noisy copies for SG-SQ
 integration_steps = 32  # of Integrated Gradients

@@ -28,8 +28,8 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-studies = 5  # simulated studies of each case
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+studies = 120  # simulated studies of each case
 
 # %% tags=["hide-input"]
 import functools

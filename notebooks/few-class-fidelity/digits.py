@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 data = "colored-mnist-halves"
 data_options = {"share": 0.2, "size": 28, "seed": 0}  # share: of the image that the digit covers
 train_options = {"limit": 8000}  # of the training split, beside the above
@@ -38,7 +38,7 @@ architectures = {
 epochs = 3
 rate = 0.005  # peak learning rate
 batch = 64
-images = 5  # test images that every network of a training gets right
+images = 1500  # test images that every network of a training gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range

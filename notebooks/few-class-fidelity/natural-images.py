@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 data = "cifar10-vehicles"
 data_options = {"size": 20, "seed": 0}  # of the vehicle in its image of 32 x 32 pixels
 # By name: a network of the zoo, its options, and the layer whose activations Grad-CAM weighs.
@@ -34,18 +34,18 @@ epochs = 3
 rate = 0.01  # peak learning rate
 batch = 64
 train_limit = None  # training images; None: all
-images = 4  # test images that every network of a training gets right
+images = 300  # test images that every network of a training gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
 background = 12  # training images for Expected Gradients; the paper has 200
 more_background = 40  # so many, on a few images, to see what their number changes
-reason_images = 3  # these few
+reason_images = 60  # these few
 integration_steps = 8  # of Integrated Gradients
 smooth_samples = 6  # noisy copies per image in SG and SG²
 pretrained = "efficientnet-lite0"  # a larger network, whose gradients are set beside those of the small one
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 size = 20  # of the vehicle in its image of 32 x 32 pixels
 width = 8  # of ResNet-9 for the vehicles
 epochs = 3  # of training, on both tasks
@@ -36,7 +36,7 @@ digit_limit = 8000  # training images of digits
 digit_width = 16  # of the network for the digits
 digit_rate = 0.005
 train_limit = None  # training images of vehicles; None: all
-images = 16  # of each task; every one is searched in full
+images = 1300  # of each task; every one is searched in full
 background = 500  # training images that say what is familiar
 neighbours = 10  # the distance to the k-th nearest of them
 precision = "bfloat16"  # of training; the search is always in float32

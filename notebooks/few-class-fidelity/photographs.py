@@ -28,14 +28,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-networks = ["efficientnet-lite0"]  # pretrained on ImageNet
-photographs_judged = 1  # vehicles among the 20 photographs that every installation has, for the first network
-folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+networks = ["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]  # pretrained on ImageNet
+photographs_judged = 20  # vehicles among the 20 photographs that every installation has, for the first network
+folder = "~/imagenet-sample-images"  # where more photographs are, with the WordNet id of the class in their names; None: no more
 # Recognised ones of it for the first network, and a third as many for each other: a quarter of them vehicles, a quarter each of
 # birds, dogs and vehicles as superclasses.
-more_photographs = 60
-explained_by = ["BP", "GradCAM", "Random"]  # the recorded run has IG(zero), too, which takes as long as all of these
+more_photographs = 240
+explained_by = ["BP", "IG(zero)", "GradCAM", "Random"]  # the recorded run has IG(zero), too, which takes as long as all of these
 step = 0.05  # replaced share between two points of a curve; the paper has 0.01
 noise = 0.1  # of the copies in SG and SG², a share of an image's range; the paper chose 0.1 to 0.2
 integration_steps = 8  # of Integrated Gradients

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 size = 20  # of the vehicle in its image of 32 x 32 pixels
 width = 8  # of ResNet-9
 epochs = 3  # of training, on both tasks
@@ -36,7 +36,7 @@ digit_limit = 8000  # training images of digits
 digit_width = 16  # of the network of three layers
 digit_rate = 0.005
 train_limit = None  # training images of vehicles; None: all
-images = 6  # of each task
+images = 200  # of each task
 step = 0.04  # replaced share between two points of a curve
 refinements = ["none", "SG"]  # of the paper's four, under every stand-in; under the perturbed one all are asked
 noise = 0.1  # of SG, as a share of an image's range

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 side = 32  # of the pictures, in pixels
 steps = 100  # positions of the wandering spot
 radius = 2  # of the spot, in pixels: at this distance from its middle it has faded to 37 %

@@ -24,7 +24,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 sets = ["cifar10"]  # as in the paper's Table 3
 width = 16  # base filters of ResNet-18; None: those of the paper, 32
 epochs = 6  # of training
@@ -34,8 +34,8 @@ batch = 128
 train_limit = None  # examples that the folds are made of; None: all
 folds = 5
 tolerance = 0.03  # how far a fold's accuracy may be from the median of the five, as in the paper
-test_limit = 100  # test pictures that say whether the networks recognise the data; None: all
-images = 6  # test pictures whose explanations are judged; the paper has 10 000
+test_limit = None  # test pictures that say whether the networks recognise the data; None: all
+images = 400  # test pictures whose explanations are judged; the paper has 10 000
 steps = 8  # of Integrated Gradients; the paper has 60
 samples = 8  # noisy copies in SmoothGrad; the paper has 60
 share = 0.15  # of the pixels in a random subset

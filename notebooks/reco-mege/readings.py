@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 sets = ["fashion-mnist", "cifar10"]  # the paper has cifar100 and eurosat, too
 width = 16  # base filters of ResNet-18; None: those of the paper, 26 (Fashion-MNIST), 46 (EuroSAT), 32 (CIFAR)
 epochs = 6  # of training
@@ -35,9 +35,7 @@ batch = 128
 train_limit = None  # examples that the folds are made of; None: all
 folds = 5
 tolerance = 0.03  # how far a fold's accuracy may be from the median of the five, as in the paper
-images = (
-    20  # of the examples, explained by every network (of the first 17 of CIFAR-10 none divides the networks); None: all
-)
+images = 1000
 precision = "bfloat16"  # of training
 training_seeds = [0]  # each is a set of folds: fold i starts from weights of seed + i
 

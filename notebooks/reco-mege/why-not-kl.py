@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 same = [0.3, 0.08]  # mean and standard deviation of S= in the first example
 different = [0.6, 0.1]  # of S!=
 points = [0.3, 0.6]  # where the distances of the second example all lie

@@ -27,14 +27,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithstudy.recipes
-images = 16  # test images to explain
+images = 500  # test images to explain
 series_set = "japanese-vowels"
 series_width = 32  # of the bidirectional LSTM
 series_layers = 2
 series_epochs = 30
-series = 32  # test series to explain, at most
+series = 370  # test series to explain, at most
 text_set = "rotten-tomatoes"
 text_length = 32  # tokens of a text that are read
 text_words = 8000  # of the vocabulary
@@ -42,13 +42,13 @@ shortest = 20  # tokens of a text that is explained, at least
 text_dim = 64  # of the LSTM's embedding and state
 text_epochs = 3
 text_limit = None  # training texts; None: all
-texts = 32  # test texts to explain, at most
+texts = 500  # test texts to explain, at most
 groups = 10  # K for images and texts
 series_groups = 5  # K for series, which have few steps
 steps = 50  # of Integrated Gradients
 smooth_samples = 8  # noisy copies of an image in SmoothGrad-squared
 random_seeds = 4  # random attributions per input
-attained_images = 0  # of the test images: so many beside the best order of their patches; 0: those recorded
+attained_images = 16  # of the test images: so many beside the best order of their patches; 0: those recorded
 attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
 training = "bfloat16"  # precision of training
 seed = 0

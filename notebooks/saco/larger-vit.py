@@ -26,11 +26,11 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 larger = "vit-small-patch14"  # the larger one, see faithstudy.networks.vit_small
 training_seeds = [0]  # of the small network; the larger one has one training
-images = 2  # test images to explain; the larger network takes ten seconds of a core for each
+images = 500  # test images to explain; the larger network takes ten seconds of a core for each
 steps = 10  # of Integrated Gradients
 seed = 0  # of the random attribution
 

@@ -25,20 +25,21 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
 training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 12  # test images to explain
+images = 1000  # test images to explain
 groups = 10  # K of SaCo
 steps = 50  # of Integrated Gradients
 random_seeds = 6  # random attributions per image
 seed = 0  # of the first of them
 
 # %% tags=["hide-input"]
+from dataclasses import replace
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -66,9 +67,9 @@ plots.theme()
 run = Run("saco/random", globals())
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
-run.save(recognised, "recognised")
-Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
+chosen, counted_here = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(introduced(recognised, images))
 
 # %% [markdown]
 # ## The trial
@@ -91,8 +92,7 @@ def ask(task):
     return chance(metrics, task, maps, seeds=seeds) + magnitudes
 
 
-scores = run.by_images("scores", chosen, ask)
-run.save(scores, "scores")
+scores = run.table("scores", ask, chosen)
 
 # %% [markdown]
 # ## Zero, as it must be
@@ -121,16 +121,19 @@ run.claim("saco-random-zero", "Section 5.2", "SaCo of Random Attribution is zero
 # The other end of the scale is one. It belongs to an explanation that was told the answers: cut the pixels at random into 16
 # equal groups, measure what each group costs alone, and give every pixel the cost of its group.
 
+
 # %% tags=["hide-input"]
-ends = []
-for task in chosen:
+def both_ends(task):
+    """SaCo of an explanation that gives each of 16 random groups what it costs, and of its opposite."""
     anything = tasks.attributions(task, {RANDOM: ("random", {"seed": seed})})[RANDOM]
     score = task.score(baseline="mean", exact=True)
     oracle = influences(score, anything, 16).drop.gather(1, masks.group(masks.order(anything), 16))
-    both = {"oracle": oracle, "its opposite": -oracle}
-    ends.append(evaluate({"SaCo, K = 16": METRICS["SaCo"].given(groups=16)}, task, both))
-ends = Scores.concat(ends)
-run.save(ends, "ends")
+    return evaluate(
+        {"SaCo, K = 16": METRICS["SaCo"].given(groups=16)}, task, {"oracle": oracle, "its opposite": -oracle}
+    )
+
+
+ends = run.table("ends", both_ends, chosen)
 
 
 def extent(explainer):
@@ -165,18 +168,31 @@ photograph = task.part(torch.tensor([case]))
 score = photograph.score(baseline="mean", exact=True)
 compared = {name: explainers[name] for name in ("Transformer Attribution", "Raw Attention")}
 maps = tasks.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
-removed, at, rows = torch.arange(groups + 1) / groups, np.arange(1, groups + 1), []
+removed, at = torch.arange(groups + 1) / groups, np.arange(1, groups + 1)
+
+
+def measure_case():
+    """What the groups of the image cost, alone and cumulatively."""
+    rows = []
+    for name, attribution in maps.items():
+        found = influences(score, attribution, groups)
+        curve = deletion.curve(score, attribution, removed)
+        value, aopc = coefficient(found).item(), deletion.loss(curve).item()
+        salience, drop, left = found.salience[0].cpu(), found.drop[0].cpu(), (curve[0, :1] - curve[0, 1:]).cpu()
+        rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
+    return pd.DataFrame(rows, columns=["explainer", "group", "salience", "alone", "cumulative", "SaCo", "AOPC"])
+
+
+by_group = run.table("case", measure_case)
 figure, grid = plt.subplots(3, 3, figsize=(7.3, 6.6), height_ratios=[1.5, 1, 1.2], sharey="row", sharex=False)
 for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
-    found = influences(score, attribution, groups)
-    curve = deletion.curve(score, attribution, removed)
-    value, aopc = coefficient(found).item(), deletion.loss(curve).item()
-    salience, drop, left = found.salience[0].cpu(), found.drop[0].cpu(), (curve[0, :1] - curve[0, 1:]).cpu()
-    rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
+    of_map = by_group[by_group["explainer"] == name]
+    salience, drop, left = (of_map[of].to_numpy() for of in ("salience", "alone", "cumulative"))
+    value, aopc = of_map[["SaCo", "AOPC"]].iloc[0]
     column[0].imshow(attribution.view(task.x.shape[-2:]).cpu(), cmap="magma")
     column[0].set(xticks=[], yticks=[], title=f"{name}\nSaCo {value:+.2f}\nAOPC {aopc:.2f}".replace("-", "−"))
     sns.despine(ax=column[0], left=True, bottom=True)
-    column[1].bar(at, (salience - salience.min()) / (salience.max() - salience.min()).clamp(min=1e-30), color="0.6")
+    column[1].bar(at, (salience - salience.min()) / max(np.ptp(salience), 1e-30), color="0.6")
     column[2].bar(at, drop, color=plots.COLOURS["Random" if name == RANDOM else "SaCo"], label="this group alone")
     column[2].plot(at, left, color="0.25", marker="o", markersize=4, label="cumulatively")
     column[2].axhline(0, color="0.3", linewidth=0.8)
@@ -189,8 +205,6 @@ grid[1, 0].set_ylabel("salience")
 grid[2, 0].set_ylabel("loss of confidence")
 keys = grid[2, 0].get_legend_handles_labels()
 figure.legend(*keys, fontsize="small", loc="lower right", bbox_to_anchor=(1, -0.04), ncols=2)
-by_group = pd.DataFrame(rows, columns=["explainer", "group", "salience", "alone", "cumulative", "SaCo", "AOPC"])
-run.save(by_group, "case")
 plots.show(figure)
 
 # %% tags=["hide-input"]
@@ -238,13 +252,22 @@ run.claim(
 # **Why?** One image may be an odd one. Do most of the explained images show what the case is to show, and do those that the
 # network is surest of, as of the printed one? And is the order of SaCo there in the mean?
 
+
 # %% tags=["hide-input"]
-maps = tasks.attributions(task, compared | {RANDOM: ("random", {"seed": seed})})
-score = task.score(baseline="mean", exact=True)
-lost = {name: deletion.curve(score, of, removed).cpu() for name, of in maps.items()}
-late = torch.stack([of[:, third:].max(1).values - of[:, third:].min(1).values for of in lost.values()])
-found = torch.stack([coefficient(influences(score, of, groups)).cpu() for of in maps.values()])
-in_order, flat = (found[0] > found[1]) & (found[1] > found[2]), (late < 0.1).all(0)
+def case_shown(task):
+    """Which images show the order of SaCo, and which the flat loss, by the first network."""
+    maps = tasks.attributions(task, compared | {RANDOM: ("random", {"seed": seed})})
+    score = task.score(baseline="mean", exact=True)
+    late = [deletion.curve(score, of, removed).cpu()[:, third:] for of in maps.values()]
+    flat = torch.stack([of.max(1).values - of.min(1).values < 0.1 for of in late]).all(0)
+    found = torch.stack([coefficient(influences(score, of, groups)).cpu() for of in maps.values()])
+    in_order = (found[0] > found[1]) & (found[1] > found[2])
+    about = {"images": task.images.cpu(), **task.labels}
+    return Scores.of(in_order, metric="the order of SaCo", **about) + Scores.of(flat, metric="the flat loss", **about)
+
+
+shown = run.table("shown", case_shown, chosen[:1])
+sure = Scores(replace(b, images=b.images[whole > 0.9], values=b.values[whole > 0.9]) for b in shown)
 
 
 def ahead(one, other, metric, of):
@@ -253,24 +276,20 @@ def ahead(one, other, metric, of):
     return stats.paired(of, *(pair if metrics[metric].better > 0 else pair[::-1]), metric=metric)
 
 
-def share(shown, of):
-    """How many of some images show it."""
-    about = {"metric": "shown", "images": task.images.cpu()[of], **task.labels}
-    return stats.estimate(Scores.of(shown[of], **about))
-
-
-source, known = run.covering("scores")
-asked = partial(Reason, "Do most images show it?", above=0.5, source="this build", said=tables.share)
-some_images = {"all images": whole >= 0, "images with a probability above 0.9": whole > 0.9}
+asked = partial(Reason, "Do most images show it?", above=0.5, said=tables.share)
 run.why(
     "saco-case",
-    asked("the order of SaCo, all images", share(in_order, whole >= 0)),
-    *(asked(f"the flat loss, {name}", share(flat, of)) for name, of in some_images.items() if of.any()),
+    asked("the order of SaCo, all images", stats.estimate(shown, metric="the order of SaCo")),
+    asked("the flat loss, all images", stats.estimate(shown, metric="the flat loss")),
     *(
-        Reason("Is the order so in the mean?", f"SaCo: {one} − {other}", ahead(one, other, "SaCo", known), above=0)
+        [asked("the flat loss, images with a probability above 0.9", stats.estimate(sure, metric="the flat loss"))]
+        if bool((whole > 0.9).any())
+        else []
+    ),
+    *(
+        Reason("Is the order so in the mean?", f"SaCo: {one} − {other}", ahead(one, other, "SaCo", scores), above=0)
         for one, other in ((first, second), (second, RANDOM))
     ),
-    source=source,
 )
 
 # %% [markdown]
@@ -283,22 +302,19 @@ run.why(
 estimates = tables.summary(scores, ["explainer", "metric"])
 run.save(estimates, "estimates")
 signs = {name: metric.better for name, metric in metrics.items()}
-labels = ["explainer", "metric"]
-known = {
-    name: tables.marked(of, ["metric"], signs, tables.paired(run.beside("scores")[name], labels))
-    for name, of in run.beside("estimates").items()
-}
-tables.compared(known["this build"], rows=["explainer"], columns=["metric"], order=[*metrics])
+marked = tables.marked(estimates, ["metric"], signs, tables.paired(scores, ["explainer", "metric"]))
+tables.compared(marked, rows=["explainer"], columns=["metric"], order=[*metrics])
 
 # %% [markdown]
-# Three of the columns beside those of the longest run that is kept in the repository, and beside the paper's Table 2
-# ($K = 10$, ImageNet, mean of three networks), which is the only place where it prints numbers:
+# Three of the columns beside the paper's Table 2 ($K = 10$, ImageNet, mean of three networks), which is the only place where
+# it prints numbers:
 
 # %% tags=["hide-input"]
 table2 = published.load("saco_groups").query("groups == 10").rename(columns={"saco": "mean"}).assign(metric="SaCo")
-three = "metric in ['SaCo', 'AUC', 'AOPC']"
-sources = {name: frame.query(three) for name, frame in {"published": table2, **known}.items()}
-tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers])
+three = marked[marked["metric"].isin(["SaCo", "AUC", "AOPC"])]
+tables.compared(
+    {"published": table2, "measured": three}, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers]
+)
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; an orange line shows Random on each."}} tags=["hide-input", "answer"]
 means = estimates.pivot(index="explainer", columns="metric", values="mean").loc[[*explainers, RANDOM], names]
@@ -332,16 +348,15 @@ plots.show(figure)
 # %% tags=["hide-input"]
 compared = against(scores.where(explainer=[*explainers, RANDOM]), metrics)
 run.save(compared, "against_random")
-told, _, source, _ = summaries.best(run, "against_random", compared)
-above, below = told["low"] > 0, told["high"] < 0
+above, below = compared["low"] > 0, compared["high"] < 0
 outcomes = {"better than Random": above, "worse than Random": below, "no different": ~(above | below)}
-counts = pd.DataFrame({name: of.groupby(told["metric"]).sum() for name, of in outcomes.items()}).loc[names]
+counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
 tables.styled(counts.rename_axis(None))
 
 # %% tags=["hide-input"]
-worse = told[below].groupby("metric", sort=False)["explainer"].agg(", ".join)
+worse = compared[below].groupby("metric", sort=False)["explainer"].agg(", ".join)
 Markdown(
-    f"These counts are of: {source}. Worse than chance: "
+    "Worse than chance: "
     + ("; ".join(f"{who} by {metric}" for metric, who in worse.items()) if len(worse) else "nobody by any metric")
     + ". A metric that places Random among real explainers is not wrong by that alone: an explainer may be worse than chance. "
     "What sets SaCo apart is that chance has a fixed place on its scale, zero, so that a single number can be read without "
@@ -381,28 +396,25 @@ run.claim("saco-random-real", "Section 5.2, Figure 4", "Existing metrics put Ran
 # which all pixels of a patch have one value. Single pixels at random leave no patch whole: removed first, they are many small
 # holes. A lead is turned so that above 0 is better.
 
+
 # %% tags=["hide-input"]
-blind = []
-for own_subject in chosen:
-    height, width = own_subject.x.shape[-2:]
+def knowing_nothing(task):
+    """Two maps that no network has made."""
+    height, width = task.x.shape[-2:]
     patches = segments.patches(height, width, width // 8).flatten()
-    value = rng.uniform(seed, own_subject.images, torch.zeros(1, dtype=torch.int64), int(patches.max()) + 1)[:, 0]
-    far = torch.cartesian_prod(*(torch.linspace(-1, 1, side, dtype=torch.float64) for side in (height, width))).norm(
-        dim=1
-    )
-    knowing_nothing = {"the centre": -far.expand(len(value), -1), "random patches": value[:, patches.to(value.device)]}
-    knowing_nothing = {name: of.to(own_subject.x.device) for name, of in knowing_nothing.items()}
-    blind.append(evaluate({n: metrics[n] for n in names}, own_subject, knowing_nothing))
-blind = Scores.concat(blind)
-run.save(blind.where(metric=names[1:]), "blind")
-run.save(blind.where(metric="SaCo"), "blind_by_saco")
-kept = run.beside("scores")
-source, known = next(
-    (name, kept[name] + of)
-    for name, of in run.beside("blind").items()
-    if name in kept and {*knowing_nothing} <= {*of.labels("explainer")}
+    value = rng.uniform(seed, task.images, torch.zeros(1, dtype=torch.int64), int(patches.max()) + 1)[:, 0]
+    sides = (torch.linspace(-1, 1, side, dtype=torch.float64) for side in (height, width))
+    far = torch.cartesian_prod(*sides).norm(dim=1)
+    found = {"the centre": -far.expand(len(value), -1), "random patches": value[:, patches.to(value.device)]}
+    return {name: of.to(task.x.device) for name, of in found.items()}
+
+
+cumulative = {name: metrics[name] for name in names[1:]}
+blind = run.table("blind", lambda task: evaluate(cumulative, task, knowing_nothing(task)), chosen)
+by_saco = run.table(
+    "blind_by_saco", lambda task: evaluate({"SaCo": metrics["SaCo"]}, task, knowing_nothing(task)), chosen
 )
-asked = [e for e in explainers if e in known.labels("explainer")]
+known = scores + blind
 holes = {m: ahead(RANDOM, "random patches", m, known) for m in ("AUC", "AOPC", "LOdds")}
 centre = "Comp.: lead of the centre over Random", "Comp.: lead of the explainers' mean over the centre"
 run.why(
@@ -411,23 +423,24 @@ run.why(
     Reason(
         "Are explainers, on the mean, ahead of the centre?",
         centre[1],
-        ahead(asked, "the centre", "Comp.", known),
+        ahead([*explainers], "the centre", "Comp.", known),
         above=0,
     ),
     *(
         Reason("Do scattered pixels help Random?", f"{m}: lead of Random over random patches", lead, above=0)
         for m, lead in holes.items()
     ),
-    source=source,
 )
 
 # %% [markdown]
-# *Would a trivial control have passed, too?* The same two maps by SaCo, on this build's images: where one of them is ahead of Random, it is
+# *Would a trivial control have passed, too?* The same two maps by SaCo: where one of them is ahead of Random, it is
 # so without having looked at the network. The last row is the explainers', for scale.
 
 # %% tags=["hide-input"]
-by_saco = blind.where(metric="SaCo") + scores.where(metric="SaCo", explainer=RANDOM)
-leads = {name: stats.paired(by_saco, {"explainer": name}, {"explainer": RANDOM}) for name in knowing_nothing}
+with_random = by_saco + scores.where(metric="SaCo", explainer=RANDOM)
+leads = {
+    name: stats.paired(with_random, {"explainer": name}, {"explainer": RANDOM}) for name in by_saco.labels("explainer")
+}
 leads |= {"the explainers' mean": ahead([*explainers], RANDOM, "SaCo", scores)}
 tables.prose(pd.DataFrame({"map": [*leads], "SaCo, lead over Random": [tables.number(e) for e in leads.values()]}))
 
@@ -448,32 +461,33 @@ run.claim(
 # Comp. does, costs nothing. As a magnitude, such pixels are among the first. The same metrics are put to $|\text{IG}|$, on the
 # first images: is it nearer to the places that the paper gives IG, the first by AUC, AOPC and LOdds and the last by Comp.?
 
+
 # %% tags=["hide-input"]
-start = chosen[0].part(torch.arange(min(48, images)))
-with_sign = tasks.attributions(start, {"IG": explainers["IG"]})
-reading = evaluate({n: metrics[n] for n in names[1:]}, start, {"|IG|": with_sign["IG"].abs()})
-run.save(reading, "reading")
-source, told = next((name, of) for name, of in run.beside("reading").items() if name in kept)
-both_signs = (kept[source] + told).where(**{of: told.labels(of) for of in ("dataset", "network", "training_seed")})
+def as_magnitudes(task):
+    """The cumulative metrics of the magnitudes of Integrated Gradients."""
+    with_sign = tasks.attributions(task, {"IG": explainers["IG"]})
+    return evaluate(cumulative, task, {"|IG|": with_sign["IG"].abs()})
+
+
+reading = run.table("reading", as_magnitudes, [chosen[0].part(torch.arange(min(48, images)))])
+both_signs = (scores + reading).where(**{of: reading.labels(of) for of in ("dataset", "network", "training_seed")})
 nearer = {name: ahead("|IG|", "IG", name, both_signs) for name in ("AUC", "AOPC", "LOdds")}
 by_place = {f"{name}: by how much |IG| is better than IG (printed: first)": of for name, of in nearer.items()}
 by_place["Comp.: by how much |IG| is worse than IG (printed: last)"] = ahead("IG", "|IG|", "Comp.", both_signs)
 run.why(
     "saco-order",
     *(Reason("Is |IG| nearer to its printed place?", name, of, above=0) for name, of in by_place.items()),
-    source=source,
 )
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
-both = {e: [stats.estimate(known, metric="SaCo", explainer=n) for n in (e, f"|{e}|")] for e in transformers.SIGNED}
+both = {e: [stats.estimate(scores, metric="SaCo", explainer=n) for n in (e, f"|{e}|")] for e in transformers.SIGNED}
 said = [
     f"of {name} {tables.number(signed)} with its sign and {tables.number(unsigned)} as magnitudes, in print {print2[name]:.2f}"
     for name, (signed, unsigned) in both.items()
 ]
 Markdown(
     "How far attention-based explainers are ahead of the others depends on two of the others, of which the paper does not say whether they "
-    f"keep their sign. SaCo is {summaries.listed(said)} ({source}). So the claim is judged in both readings. By the paper's own Table 2, "
+    f"keep their sign. SaCo is {summaries.listed(said)}. So the claim is judged in both readings. By the paper's own Table 2, "
     f"Random's place would be taken by LRP and Conservative LRP, whose SaCo is {print2['LRP']:.2f} and {print2['Conservative LRP']:.2f}."
 )
 

@@ -24,14 +24,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
 training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 16  # test images to explain
+images = 300  # test images to explain
 groups = 10  # K
 steps = 50  # of Integrated Gradients
 seed = 0  # of the random attribution

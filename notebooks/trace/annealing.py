@@ -28,16 +28,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 4  # recognised test images
+images = 32  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches in the recorded run
-most_features = 12  # the last patches are one feature where there are more; twice the subsets with each
-steps = 300  # of annealing, when starts are compared; the paper takes 5000
-neighbour_steps = 100  # when neighbours are
-repeats = 4  # searches per image then
+most_features = 16  # the last patches are one feature where there are more; twice the subsets with each
+steps = 1000  # of annealing, when starts are compared; the paper takes 5000
+neighbour_steps = 300  # when neighbours are
+repeats = 8  # searches per image then
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the searches
 
 # %% tags=["hide-input"]

@@ -25,18 +25,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = [  # network, features, output, recognised inputs, forwards for each, proposals of annealing: about as many
-    "resnet9 16 p 3 700 160",
-]
-photograph_networks = []  # those among them that others trained, for photographs
-certified = 0  # inputs of each network whose subsets are all asked, or that independent searches ask about; 0: of none
-repeats = 3  # independent searches from random orders, for the estimate
-runs = 2  # of each search that draws random numbers, on the first network; of one nothing is known of luck
-repeated = 2  # inputs of the first network that they are run on
-timed = 1  # inputs of the first network that searches are timed with, each by itself
+compared = ["resnet9 16 p 6 900 210", "resnet9 16 y 6 900 130", "resnet9 64 p 6 10000 280", "vit 16 p 6 900 210", "vit 16 y 6 900 130", "resnet18 49 p 6 6000 230", "lstm 32 p 6 3000 260", "lstm 32 y 6 3000 150", "bilstm 29 p 6 3000 260", "bilstm 29 y 6 3000 150", "efficientnet-lite0 16 p 4 900 210"]
+photograph_networks = ["efficientnet-lite0"]  # those among them that others trained, for photographs
+certified = 6  # inputs of each network whose subsets are all asked, or that independent searches ask about; 0: of none
+repeats = 4  # independent searches from random orders, for the estimate
+runs = 3  # of each search that draws random numbers, on the first network; of one nothing is known of luck
+repeated = 6  # inputs of the first network that they are run on
+timed = 3  # inputs of the first network that searches are timed with, each by itself
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of the proposals
 

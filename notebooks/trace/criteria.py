@@ -24,13 +24,13 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 2  # recognised test images; the paper has 200
+images = 100  # recognised test images; the paper has 200
 patch_sides = [8, 4]  # of the patches in pixels, 16 and 64 of them; 2 is dear
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
-clothes_sides = [7, 4]  # of the patches of one picture of clothes: 16 and 49 of them; 2, the 196 of Figure 3a, is dear
-clothes_steps = 20  # of annealing this picture
+clothes_sides = [7, 4, 2]  # of the patches of one picture of clothes: 16 and 49 of them; 2, the 196 of Figure 3a, is dear
+clothes_steps = 200  # of annealing this picture
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the searches and of random orders

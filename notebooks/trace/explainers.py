@@ -26,11 +26,11 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 2  # recognised test images; the paper has 200
+images = 200  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
-steps = 200  # of annealing; 1000 in the recorded run, 5000 in the paper
+steps = 1000  # of annealing; 1000 in the recorded run, 5000 in the paper
 rise_samples = 200  # masks per image; 4000 in RISE's paper
 ep_steps = 40  # of extremal perturbation; its authors take 800
 integration_steps = 32

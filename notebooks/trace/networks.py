@@ -27,37 +27,35 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 3  # recognised test images
+images = 100  # recognised test images
 patch = 8  # side of a patch of these, in pixels
-steps = 50  # of annealing on ResNet-9
+steps = 150  # of annealing on ResNet-9
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
-photographs_judged = 1  # recognised photographs; 200 in the paper
-networks = ["efficientnet-lite0"]  # pretrained on ImageNet
+photographs_judged = 20  # recognised photographs; 200 in the paper
+networks = ["efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"]  # pretrained on ImageNet
 references = ["zero"]  # or mean, blur
 photograph_patch = 56  # side of a patch of these: 16 patches; 32 (49 patches) in the paper
-photograph_steps = 4  # of annealing on them
-logits_searched = []  # those of them whose best orders are searched for on logits, too; it takes as long again
-rise_samples = 6  # masks per image; 4000 in RISE's paper
-ep_steps = 2  # of extremal perturbation; its authors take 800
-ep_areas = [0.2]  # its areas, shares of the image
-folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
-more_photographs = 30  # recognised ones of it, of all classes alike, for the first network
+photograph_steps = 60  # of annealing on them
+logits_searched = ["efficientnet-lite0", "efficientnet-lite1"]  # those of them whose best orders are searched for on logits, too; it takes as long again
+rise_samples = 60  # masks per image; 4000 in RISE's paper
+ep_steps = 6  # of extremal perturbation; its authors take 800
+ep_areas = [0.1, 0.2, 0.4]  # its areas, shares of the image
+folder = "~/imagenet-sample-images"  # where more photographs are, with the WordNet id of the class in their names; None: no more
+more_photographs = 100  # recognised ones of it, of all classes alike, for the first network
 more_of_others = 0  # so many for each other network
 more_patch = 32  # side of a patch of these: 49 patches, as in the paper
 more_sweeps = 1.0  # of the search for their best orders, see faithlab.search.best
-annealed_photographs = (
-    8  # so many of these are searched by the paper's annealing, too: 100 000 forwards each; None: of none
-)
+annealed_photographs = None  # so many of these are searched by the paper's annealing, too: 100 000 forwards each; None: of none
 annealing_steps = 5000  # of it
-more_rise_samples = 400  # masks for each of these
+more_rise_samples = 4000  # masks for each of these
 more_ep_steps = 20  # of extremal perturbation on these
 more_deletion = 200  # recognised ones for random deletion
-integration_steps = 3  # of Integrated Gradients
-deletion_photographs = 2  # recognised photographs for random deletion, or fewer where there are no more
-deletion_sides = [112, 32, 8]  # of the patches that are removed at random
+integration_steps = 8  # of Integrated Gradients
+deletion_photographs = 10  # recognised photographs for random deletion, or fewer where there are no more
+deletion_sides = [112, 56, 32, 16, 8, 4]  # of the patches that are removed at random
 deletion_shares = [0.25, 0.5]  # of these patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # of ResNet-9; each is a network of its own

@@ -27,13 +27,13 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 network = "efficientnet-lite0"  # pretrained on ImageNet
 data = "imagenet-foolbox"  # or imagenet-folder
 path = None  # of imagenet-folder: the folder that they lie in
 images = 6  # recognised photographs
 patch = 56  # side of a patch in pixels: 16 patches
-subsets = 24  # drawn ones, which are asked about; None: all
+subsets = None  # drawn ones, which are asked about; None: all
 steps = [12, 60, 150, 1000, 5000]  # proposals of annealing; 5000 in the paper
 integration_steps = 8  # of Integrated Gradients
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32

@@ -25,15 +25,15 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 24  # recognised test images
+images = 1000  # recognised test images
 sigma = 4.0  # of the blurred reference, in pixels
 integration_steps = 32
 draws = 1  # random orders per image: images decide
 sides = [8, 4, 2, 1]  # of the patches that are removed at random, in pixels
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-training_seeds = [0]  # each is a network of its own
+training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the random orders
 
 # %% tags=["hide-input"]

@@ -30,14 +30,11 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = [  # network, features, output, recognised inputs, forwards for each, proposals of annealing: about as many
-    "resnet9 16 p 4 700 160",
-    "resnet9 16 y 3 700 100",
-]
-photograph_networks = []  # those among them that others trained, for photographs
+compared = ["resnet9 64 p 6 10000 280", "resnet9 64 y 6 10000 200", "resnet9 16 p 24 900 210", "resnet9 16 y 24 900 130", "vit 16 p 16 900 210", "vit 16 y 16 900 130", "vit 64 p 6 10000 280", "resnet18 49 p 8 6000 230", "resnet18 49 y 8 6000 150", "lstm 32 p 24 3000 260", "lstm 32 y 24 3000 150", "bilstm 29 p 48 3000 260", "bilstm 29 y 48 3000 150", "efficientnet-lite0 16 p 12 900 210"]
+photograph_networks = ["efficientnet-lite0"]  # those among them that others trained, for photographs
 passed_over = 72  # of the inputs that a network recognises: earlier runs asked about these
 photographs_passed_over = 6  # of photographs: another page asked about these
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32

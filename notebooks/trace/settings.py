@@ -25,11 +25,11 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 2  # recognised test images; the paper has 200
+images = 100  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
-steps = 25  # of annealing, through the paper's temperatures; 100 in the recorded run, 5000 in the paper
+steps = 100  # of annealing, through the paper's temperatures; 100 in the recorded run, 5000 in the paper
 sigma = 4.0  # of the blurred reference, in pixels
 rise_samples = 200  # masks per image; 4000 in RISE's paper
 ep_steps = 30  # of extremal perturbation; its authors take 800
