@@ -8,7 +8,6 @@ and what a notebook needs to run::
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
       papers: [cifar100]     # the paper's own data, fetched before it runs in the profile paper
-      recipe: resnet9        # the network whose recipe `training` and `tuning` change
       pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
@@ -31,13 +30,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
 from faithstudy import parameters, paths
 from faithstudy.parameters import ParameterError
 
 PROFILES = ("smoke", "quick", "study", "paper")
-CHANGING = re.compile(r"(?:.+_)?(training|tuning)")
-"""Names of the parameters that change a recipe, where they are mappings."""
-
 _TOLD = re.compile(r"(?!(?:None|True|False|-?[\d.]+(?:e-?\d+)?)$)[\w.=-]+")
 """Texts that stay as they are in the name of a folder and look like no other value; "+" parts parameters there."""
 
@@ -51,8 +49,6 @@ class Needs:
     Attributes:
         data: names of the data sets to fetch first.
         papers: the same in the profile paper alone: the data that the paper is about.
-        recipe: the network of `networks.RECIPES` whose recipe the mappings `training`, `tuning` and `..._training`
-            change; "each": they are by network.
         pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
@@ -66,7 +62,6 @@ class Needs:
 
     data: tuple[str, ...] = ()
     papers: tuple[str, ...] = ()
-    recipe: str = ""
     pretrained: str = ""
     alone: bool = False
     memory: int = 4000
@@ -87,35 +82,14 @@ def defaults(name: str) -> dict[str, Any]:
     return dict(_defaults(name, path, path.stat().st_mtime_ns))
 
 
-# Snakemake asks for these a few hundred times whenever it starts, and it starts once more for every job.
-
-
-_HEAD = re.compile(r"^#[ \t]*%%(?=\s|$).*$", re.MULTILINE)
-"""The first line of a cell of a script."""
-_TAGGED = re.compile(r'^# %%.*\btags=\["parameters"\]$')
-"""That of the parameters, as jupytext writes it."""
-
-
-def _parameters(path: Path) -> list[str]:
-    """The cells of a script that are tagged as its parameters."""
-    text = path.read_text(encoding="utf-8")
-    heads = [*_HEAD.finditer(text), None]
-    tagged = [k for k, head in enumerate(heads) if head and _TAGGED.match(head[0])]
-    if len(tagged) == 1 and '"""' not in (cell := _between(text, heads[tagged[0]], heads[tagged[0] + 1])):
-        return [cell]  # jupytext reads whole scripts, for longer than all that Snakemake asks of them else
-    import jupytext
-
-    return [of.source for of in jupytext.reads(text, "py:percent").cells if "parameters" in of.metadata.get("tags", [])]
-
-
-def _between(text: str, head: re.Match, following: re.Match | None) -> str:
-    return text[head.end() : following and following.start()].strip()
+_CELL = re.compile(r'^# %%[^\n]*tags=\[[^\]\n]*"parameters"[^\n]*\n(.*?)(?=^# %%|\Z)', re.MULTILINE | re.DOTALL)
+"""The cell of a script that jupytext has tagged as its parameters."""
 
 
 @functools.cache
 def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
     """The parameters in a script, read again when it has changed."""
-    tagged = _parameters(path)
+    tagged = _CELL.findall(path.read_text(encoding="utf-8"))
     if len(tagged) != 1:
         raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
     found = {}
@@ -133,49 +107,32 @@ def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
     return found
 
 
+_LIST, _TEXT, _MAPPING = {"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "object"}
+_JOBS = {"propertyNames": {"enum": list(PROFILES)}, "additionalProperties": {"type": "integer", "minimum": 1}}
+_KNOWN = {"data": _LIST, "papers": _LIST, "pretrained": _TEXT, "trains": _TEXT, "shares": _TEXT}
+_KNOWN |= {"jobs": _MAPPING | _JOBS, "parts": _MAPPING | _JOBS, "alone": {"type": "boolean"}}
+_KNOWN |= {"memory": {"type": "integer"}, **dict.fromkeys(PROFILES, _MAPPING)}
+_ENTRY = {"type": ["object", "null"], "properties": _KNOWN, "additionalProperties": False}
+SCHEMA = {"type": "object", "additionalProperties": _ENTRY}
+"""Of ``profiles.yml``, in the words of JSON Schema."""
+
+
 @functools.cache
 def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
     """``profiles.yml``, read again when it has changed."""
     try:
-        return parameters.read(path.read_text(encoding="utf-8")) or {}
+        found = parameters.read(path.read_text(encoding="utf-8")) or {}
     except ValueError as error:
         raise ParameterError(f"notebooks/profiles.yml is no YAML: {error}.") from None
+    if wrong := jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(SCHEMA).iter_errors(found)):
+        raise ParameterError(f"notebooks/profiles.yml, {', '.join(map(str, wrong.absolute_path))}: {wrong.message}")
+    return found
 
 
 def _entry(name: str) -> Mapping[str, Any]:
-    """What ``profiles.yml`` says about a notebook, with its keys checked."""
+    """What ``profiles.yml`` says about a notebook."""
     path = paths.root() / "notebooks" / "profiles.yml"
-    entry = _checked_entry(name, path, path.stat().st_mtime_ns)
-    if "parts" in entry and not _asks_by_images(script := paths.script(name), script.stat().st_mtime_ns):
-        raise ValueError(
-            f"notebooks/profiles.yml, {name}: parts cuts what a page measures with run.table, but this one has none."
-        )
-    return entry
-
-
-@functools.cache
-def _asks_by_images(script: Path, changed: int) -> bool:
-    return "run.table(" in script.read_text(encoding="utf-8")
-
-
-@functools.cache
-def _checked_entry(name: str, path: Path, changed: int) -> Mapping[str, Any]:
-    entry = _profiles(path, changed).get(name) or {}
-    unknown = set(entry) - {*PROFILES, *Needs.__dataclass_fields__}
-    if unknown:
-        raise ValueError(
-            f"notebooks/profiles.yml, {name}: unknown {', '.join(sorted(unknown))}."
-            f" Known: {', '.join([*Needs.__dataclass_fields__, *PROFILES])}."
-        )
-    for key in ("jobs", "parts"):
-        counts = entry.get(key, {})
-        known = isinstance(counts, Mapping) and counts.keys() <= set(PROFILES)
-        if not (known and all(type(count) is int and count > 0 for count in counts.values())):
-            raise ValueError(
-                f"notebooks/profiles.yml, {name}: {key} says for each profile how many jobs there are, such as"
-                f" {key}: {{paper: 100}}, but it is {parameters.written(counts)}."
-            )
-    return entry
+    return _profiles(path, path.stat().st_mtime_ns).get(name) or {}
 
 
 def needs(name: str) -> Needs:
@@ -241,29 +198,19 @@ def _known(name: str, asked: Iterable[str], source: str) -> None:
 
 
 def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """The values as their rules have them; one line of a ParameterError for each that may not be."""
+    """The values with the types of their parameters; one line of a ParameterError for each that has another."""
     profiled = [_entry(name).get(profile) or {} for profile in PROFILES]
-    checked, lines = {}, []
+    found, lines = {}, []
     for key, default in defaults(name).items():
-        rule = parameters.rule(key, default, [changed[key] for changed in profiled if key in changed])
         try:
-            checked[key] = rule.checked(values[key])
+            others = [of[key] for of in profiled if key in of]
+            known = [default, *(one for one in others if one is None or default in (None, [], ()))]
+            found[key] = parameters.checked(values[key], known)
         except ValueError as error:
-            lines.append(f"{name}: {key} must be {error}; {sources[key]} gave {parameters.written(values[key])}.")
-            continue
-        # What profiles.yml says is looked at by the notebook itself: Snakemake is not to wait for torch.
-        changes = CHANGING.fullmatch(key) if isinstance(values[key], Mapping) and needs(name).recipe else None
-        if changes and values[key] and sources[key] in (_COMMAND, _NOTEBOOK):
-            from faithstudy import recipes  # it brings torch
-
-            try:
-                recipes.check(needs(name).recipe, changes[1], values[key])
-            except ValueError as error:
-                given = parameters.written(values[key])
-                lines.append(f"{name}: {key} cannot be this: {error}; {sources[key]} gave {given}.")
+            lines.append(f"{name}: {key} must be {error} ({sources[key]}).")
     if lines:
         raise ParameterError("\n".join(lines))
-    return checked
+    return found
 
 
 def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
@@ -280,17 +227,16 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     """
     from faithstudy.data import sources  # only here: Snakemake reads profiles many times
 
-    wanted = {}
+    wanted: dict[tuple[str, str], list[str]] = {}
     for name, values in chosen.items():
-        if values.get("folder"):
-            wanted.setdefault(("imagenet-folder", json.dumps({"path": values["folder"]})), []).append(
-                f"{name} (folder)"
-            )
+        asked = [("folder", "imagenet-folder", values["folder"])] if values.get("folder") else []
         for key, value in values.items():
-            for own in {value} & sources.OWN.keys() if isinstance(value, str) else ():
+            if isinstance(value, str) and value in sources.OWN:
                 place = next((p for p in (f"{key}_options", f"{key}_path", "path") if values.get(p)), f"{key}_path")
-                options = values.get(place) if place.endswith("_options") else {"path": values.get(place)}
-                wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
+                asked.append((place, value, values.get(place)))
+        for place, own, where in asked:
+            options = where if place.endswith("_options") else {"path": where}
+            wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
     if not wanted:
         return
     from faithstudy.data import datasets, photographs  # they bring torch
@@ -305,42 +251,23 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
         raise ParameterError("\n".join(lines))
 
 
-def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``parameters`` that differ from what the profile would run with.
-
-    Raises:
-        ValueError: ``parameters`` leaves out one of the notebook's, or has one that it does not have.
-    """
-    expected = resolve(name, profile)
-    given = dict(parameters) | {"profile": profile}
-    if set(given) != set(expected):
-        raise ValueError(
-            f"The parameters of {name} are {', '.join(expected)}; "
-            + "; ".join(
-                f"{what}: {', '.join(sorted(keys))}"
-                for what, keys in [("missing", set(expected) - set(given)), ("unknown", set(given) - set(expected))]
-                if keys
-            )
-            + ". A run is only as reproducible as its list of parameters."
-        )
-    # Through JSON, where a tuple in the notebook and a list in profiles.yml are the same thing.
-    return {k: v for k, v in given.items() if json.dumps(v, default=str) != json.dumps(expected[k], default=str)}
-
-
 def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Iterable[str] = ()) -> str:
     """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was given by hand.
 
-    So what the book shows of a profile is always that profile. Runs with other parameters have other folders: what does
-    not fit into a name as it is, such as a path or a list, has a hash of all that was changed at the end of the name.
+    So what the book shows of a profile is always that profile. What does not fit into a name as it is, such as a path
+    or a list, has a hash of all that was changed at the end of the name.
     """
-    changed = {key: parameters[key] for key in by_hand} | changes(name, profile, parameters)
-    parts = [profile, *(f"{key}={value}" for key, value in changed.items())]
-    plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
+    expected = resolve(name, profile)
+
+    def written(value: Any) -> str:
+        return json.dumps(value, default=str)  # in which a tuple of a notebook and a list of a command are the same
+
+    own = [key for key in expected if key != "profile" and written(parameters[key]) != written(expected[key])]
+    changed = {key: parameters[key] for key in [*by_hand, *own]}
+    plain = re.sub(r"[^\w.+=-]+", "_", "+".join([profile, *(f"{key}={value}" for key, value in changed.items())]))
     if len(plain) <= 80 and all(map(_fits, changed.values())):
         return plain
-    # Through JSON, as above: the notebook may have a tuple where the command has a list.
-    text = json.dumps(changed, default=str)
-    return f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{plain[:70]}-{hashlib.sha256(written(changed).encode()).hexdigest()[:8]}"
 
 
 def _fits(value: Any) -> bool:

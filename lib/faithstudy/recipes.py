@@ -16,7 +16,7 @@ from faithlab.stats import Estimate, summary
 from faithstudy.data import datasets
 from faithstudy.networks import models
 from faithstudy.networks.training import Recipe
-from faithstudy.parameters import rule, written
+from faithstudy.parameters import checked
 from faithstudy.tables import share
 
 RESNET9 = Recipe(
@@ -133,7 +133,7 @@ def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
         ValueError: a recipe has no such field, or it cannot be this; there are no such data, network or options.
     """
     if not isinstance(changes, Mapping):
-        raise ValueError(f"expected fields of a recipe, such as {{'epochs': 5}}, but got {written(changes)}")
+        raise ValueError(f"expected fields of a recipe, such as {{'epochs': 5}}, but got {changes!r}")
     fields = {field.name for field in dataclasses.fields(recipe)}
     if unknown := sorted(str(name) for name in changes if name not in fields):
         raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
@@ -150,21 +150,16 @@ def _field(name: str, default: Any, value: Any) -> Any:
     """The value of a field of a recipe, if it can be that."""
     if name == "start":
         if not isinstance(value, Recipe | None):
-            said = "expected Recipe of faithstudy.networks.training, or None"
-            raise ValueError(f"start of a recipe: {said}, but got {written(value)}")
+            raise ValueError(f"start of a recipe must be a Recipe of faithstudy.networks.training, but is {value!r}")
         return value
     try:
-        found = rule(name, default, (getattr(_PLAIN, name), *_UNTOLD.get(name, ()))).checked(value)
+        found = checked(value, (default, getattr(_PLAIN, name), *_UNTOLD.get(name, ())))
     except ValueError as error:
-        raise ValueError(f"{name} of a recipe: expected {error}, but got {written(value)}") from None
+        raise ValueError(f"{name} of a recipe must be {error}") from None
     known = {"data": datasets.names, "model": models.names}.get(name)
     if known and found not in known():
         raise ValueError(f"{name} of a recipe: there is no {found!r}; there are {', '.join(sorted(known()))}")
-    if name == "fold" and found is not None:
-        if len(found) != 2:
-            raise ValueError(f"fold of a recipe: expected two whole numbers, such as [0, 2], but got {written(value)}")
-        return tuple(found)
-    return found
+    return tuple(found) if name == "fold" and found is not None else found
 
 
 def _buildable(model: str, options: Mapping[str, Any]) -> None:
@@ -172,19 +167,12 @@ def _buildable(model: str, options: Mapping[str, Any]) -> None:
     known = inspect.signature(models.find(model)).parameters
     if unknown := sorted(str(name) for name in options if name not in known):
         raise ValueError(f"model_options of {model}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
-    for name, value in options.items():
-        if (default := known[name].default) is inspect.Parameter.empty:
-            continue
-        try:
-            rule(name, default).checked(value)
-        except ValueError as error:
-            raise ValueError(f"model_options of {model}: {name} must be {error}, but got {written(value)}") from None
     try:
         with torch.device("meta"):  # its shapes alone
             models.build(model, **options)
     except Exception as error:  # whatever its own layers say
         said = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"model_options of {model} cannot be {written(dict(options))}: {said}") from error
+        raise ValueError(f"model_options of {model} cannot be {dict(options)}: {said}") from error
 
 
 def _own(part: str, changes: Any) -> None:
@@ -215,29 +203,6 @@ def pair(
     original = changed(recipe, {**training, "seed": seed})
     own = {**TUNED[recipe.model], **tuning, "mask_share": beta, "start": original}
     return {"original": original, "fine-tuned": changed(original, own)}
-
-
-def check(model: str, part: str, changes: Mapping[str, Any]) -> None:
-    """Look at what a parameter of a page changes of a recipe, before anything runs.
-
-    Args:
-        model: a network of `RECIPES`, or "each": the changes are by network.
-        part: "training" or "tuning".
-        changes: as in `pair`.
-
-    Raises:
-        ValueError: as `pair`; no such network. The message is one line.
-    """
-    if model != "each":
-        pair(RECIPES[model], 0, **{part: changes})
-        return
-    for name, own in changes.items():
-        if name not in RECIPES:
-            raise ValueError(f"there is no network {name}; there are {', '.join(RECIPES)}")
-        try:
-            check(name, part, own)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
 
 
 def pairs(recipe: Recipe, parameters: Mapping[str, Any]) -> list[dict[str, Recipe]]:
