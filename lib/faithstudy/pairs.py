@@ -37,6 +37,8 @@ def edited(name: str) -> set[str]:
     if now["py"] == now["ipynb"]:
         return set()
     texts = {face: origins.git(paths.root(), "show", f"HEAD:./notebooks/{name}.{face}") for face in FACES}
+    if set(texts.values()) == {None}:  # git knows neither: as jupytext has it
+        return {max(FACES, key=lambda face: _face(name, face).stat().st_mtime_ns)}
     changed = {face for face, text in texts.items() if text is None or cells(text, face) != now[face]}
     return changed if len(changed) == 1 else set(FACES)
 
