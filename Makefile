@@ -54,7 +54,7 @@ WARM = FAITHLAB_WARM=1
 WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
 	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
 endif
-SNAKEMAKE = python -m faithstudy.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+SNAKEMAKE = python -m faithstudy.pipeline $(WHERE) --rerun-triggers mtime params --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
 .PHONY: help environment book preflight notebook record examine retrain test test-foreign check lint sync lab lock unlock clean

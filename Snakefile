@@ -3,10 +3,11 @@
 #   data sets --> networks, where they are trained ahead --> notebooks (one job each) --> the book
 #                                    blocks of a notebook's images, where they are asked ahead ^
 #
-# What is stale is decided by content, see faithstudy.dependencies. `wanted/` holds what each page is to be made of and `made/`
-# what it was made of, a line for each file: `diff` of the two says why a page is made again.
+# What is stale is decided by content: the `params` of a rule hold a hash of what its product is made of, see
+# faithstudy.dependencies, and Snakemake makes it again where they have changed.
 
 import functools
+import hashlib
 import os
 import shlex
 import sys
@@ -94,16 +95,9 @@ except (ValueError, FileNotFoundError) as error:
 
 
 @functools.cache
-def wanted(made, of=None, name=None, run=None, into=None):
-    """The file, an input, that says what a product is to be made of; `made` keeps what it was made of.
-
-    Where it is gone, `into` does: what it went into.
-    """
-    path = f"{BUILD}/wanted/{os.path.relpath(made, BUILD)}"
-    if workflow.is_main_process:  # one that runs a job of its finds the file
-        text = of(name, resolved(name, run)) if of else dependencies.listed(SHOWN, docstrings=True)
-        dependencies.want(Path(path), Path(made if into is None or os.path.exists(made) else into), text)
-    return path
+def made_of(of, name, run):
+    """A hash of what a product is made of. The processes that Snakemake starts for single jobs need not know it."""
+    return hashlib.sha256(of(name, resolved(name, run)).encode()).hexdigest() if workflow.is_main_process else ""
 
 
 onstart:
@@ -175,12 +169,10 @@ rule pretrained:
 # A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithstudy.train.
 rule train:
     input:
-        wanted=lambda w: wanted(
-            f"{BUILD}/{w.run}/trained/{w.name}/{w.part}-of-{w.parts}", dependencies.networks, w.name, w.run
-        ),
         data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,
+        made_of=lambda w: made_of(dependencies.networks, w.name, w.run),
     output:
         f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}",
     threads: lambda w: threads()
@@ -192,10 +184,8 @@ rule train:
     # Before notebooks: others wait for these.
     priority: 10
     shell:
-        "wanted=$(cat {input.wanted:q});"  # before it starts: what is edited while it runs makes it stale
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.train {wildcards.name:q}"
-        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
-        ' echo "$wanted" >{output:q}'
+        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.train {wildcards.name:q}"
+        " --profile {PROFILE:q} --part {wildcards.part} {wildcards.parts} {params.given}; touch {output:q}"
 
 
 @functools.cache
@@ -231,16 +221,10 @@ rule ask:
     input:
         lambda w: trained(w.name, w.run),
         lambda w: asked(w.name, w.run)[: 0 if w.part == "0" else 1],
-        wanted=lambda w: wanted(
-            f"{BUILD}/{w.run}/asked/{w.name}/{w.part}-of-{w.parts}",
-            dependencies.notebook,
-            w.name,
-            w.run,
-            into=f"{BUILD}/{w.run}/made/notebooks/{w.name}",
-        ),
         data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,
+        made_of=lambda w: made_of(dependencies.notebook, w.name, w.run),
     output:
         # What it has made goes away when the notebook is finished, and so does the marker.
         temp(f"{BUILD}/{{run}}/asked/{{name}}/{{part}}-of-{{parts}}"),
@@ -253,25 +237,22 @@ rule ask:
     # Others may wait for networks; a notebook waits for these.
     priority: 5
     shell:
-        "wanted=$(cat {input.wanted:q});"
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
-        ' echo "$wanted" >{output:q}'
+        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
+        " --profile {PROFILE:q} --part {wildcards.part} {wildcards.parts} {params.given}; touch {output:q}"
 
 
 rule notebook:
     input:
         lambda w: trained(w.name, w.run),
         lambda w: asked(w.name, w.run),
-        # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
-        wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", dependencies.notebook, w.name, w.run),
         data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,
+        # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
+        made_of=lambda w: made_of(dependencies.notebook, w.name, w.run),
     output:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
-        made=f"{BUILD}/{{run}}/made/notebooks/{{name}}",
     threads: lambda w: threads(profiles.needs(w.name).alone)
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
@@ -279,25 +260,21 @@ rule notebook:
     message:
         "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
-        "wanted=$(cat {input.wanted:q});"
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE} --out {output.executed:q} {params.given};"
-        ' echo "$wanted" >{output.made:q}'
+        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
+        " --profile {PROFILE:q} --out {output.executed:q} {params.given}"
 
 
 rule book:
     input:
-        wanted=lambda w: wanted(f"{BOOK}/made/book"),
         executed=[f"{BOOK}/executed/{name}.ipynb" for name in NOTEBOOKS],
         provenance=[f"{BOOK}/results/{name}/provenance.json" for name in NOTEBOOKS],
     output:
         page=f"{BOOK}/html/index.html",
-        made=f"{BOOK}/made/book",
+    params:
+        made_of=lambda w: hashlib.sha256(dependencies.listed(SHOWN, docstrings=True).encode()).hexdigest(),
     log:
         f"{BOOK}/book.log",
     message:
         "the book"
     shell:
-        "wanted=$(cat {input.wanted:q});"
-        " python book/build.py --profile {PROFILE} 2>&1 | tee {log:q};"
-        ' echo "$wanted" >{output.made:q}'
+        "python book/build.py --profile {PROFILE:q} 2>&1 | tee {log:q}"

@@ -241,34 +241,9 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
-@pytest.fixture(scope="session")
-def statements(tmp_path_factory) -> Path:
-    """A build folder that knows what a first build takes seconds to find.
-
-    What the modules state, and that the two faces of each notebook agree: whether they do is asked in `test_packaging`.
-    A test that edits one face of a notebook takes ``pairs.json`` away: what was in the other is not in it.
-    """
-    from faithstudy import dependencies, paths
-
-    folder = tmp_path_factory.mktemp("statements")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FAITHLAB_BUILD", str(folder))
-        for forget in (dependencies._statements, dependencies._hash):
-            forget.cache_clear()
-        dependencies.listed(path.relative_to(paths.root()).as_posix() for path in paths.root().glob("lib/**/*.py"))
-    agreed = {}
-    for face in (path for path in paths.root().glob("notebooks/**/*") if path.suffix in (".py", ".ipynb")):
-        name = face.relative_to(paths.root() / "notebooks").with_suffix("").as_posix()
-        files = agreed.setdefault(name, {"files": {}})["files"]
-        files[face.suffix.removeprefix(".")] = hashlib.sha256(face.read_bytes()).hexdigest()
-    (folder / "pairs.json").write_text(json.dumps(agreed))
-    return folder
-
-
 @pytest.fixture
-def clone(tmp_path, statements) -> Path:
-    """A copy of what git keeps, and of what is new in the working tree, with a build folder of `statements`."""
-    shutil.copytree(statements, tmp_path / "build")
+def clone(tmp_path) -> Path:
+    """A copy of what git keeps, and of what is new in the working tree."""
     root = Path(__file__).parents[1]
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

@@ -1,16 +1,12 @@
 """What an edit makes stale: the notebooks that it reaches, and no other."""
 
-import json
 import os
 import re
-import shutil
-import subprocess
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from faithstudy import dependencies, profiles, provenance, weights
+from faithstudy import dependencies, provenance
 from faithstudy import paths as places
 
 PAGES = places.pages()
@@ -135,17 +131,6 @@ def test_a_readers_own_file_may_be_any_text(own, monkeypatch):
     ]
 
 
-def test_what_is_stale_follows_from_content(tmp_path):
-    wanted, made = tmp_path / "wanted", tmp_path / "made"
-    made.write_text("a file\n")
-    os.utime(made, (1_700_000_000,) * 2)
-    assert dependencies.want(wanted, made, "another file").stat().st_mtime > made.stat().st_mtime
-    assert dependencies.want(wanted, made, "a file").stat().st_mtime < made.stat().st_mtime, (
-        "an edit that was taken back"
-    )
-    assert dependencies.want(wanted, tmp_path / "nothing", "a file").stat().st_mtime > made.stat().st_mtime
-
-
 def test_docstrings_comments_and_layout_of_modules_do_not_count(tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
     files = {
@@ -161,101 +146,6 @@ def test_docstrings_comments_and_layout_of_modules_do_not_count(tmp_path, monkey
     assert (before[0] == after[0], before[1] == after[1]) == (True, False)
     (tmp_path / "lib/a.py").write_text("def f(x: int):\n    return x\nA = 2\n")
     assert dependencies.listed(["lib/a.py"]) != after[0]
-
-
-@pytest.mark.parametrize("damage", ["", "null", "[]", '{"half'])
-def test_what_modules_state_is_kept_and_a_damaged_file_of_it_is_none(tmp_path, monkeypatch, damage):
-    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
-    asked = ["lib/faithlab/masks.py", "lib/faithlab/scores.py"]
-    for forget in (dependencies._statements, dependencies._hash):
-        forget.cache_clear()
-    found = dependencies.listed(asked)
-    (kept,) = (tmp_path / "build").iterdir()
-    assert len(json.loads(kept.read_text())) == 2
-    with monkeypatch.context() as patch:
-        if damage:
-            kept.write_text(damage)
-        else:  # another process reads no module's tree
-            patch.setattr(dependencies.ast, "parse", None)
-        for forget in (dependencies._statements, dependencies._hash):
-            forget.cache_clear()
-        assert dependencies.listed(asked) == found
-    monkeypatch.setenv("FAITHLAB_BUILD", "/proc/nowhere")  # where nothing can be written
-    for forget in (dependencies._statements, dependencies._hash):
-        forget.cache_clear()
-    assert dependencies.listed(asked) == found
-
-
-def test_what_is_installed_is_found_by_what_can_be_imported_of_it(tmp_path, monkeypatch):
-    about = tmp_path / "developed-2.5.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: developed\nVersion: 2.5\n")
-    (about / "RECORD").write_text("__editable__.developed.pth,,\ndeveloped-2.5.dist-info/METADATA,,\n")
-    (about / "top_level.txt").write_text("under_way\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    dependencies._distributions.cache_clear()
-    try:
-        found = {name: {one.name for one in of} for name, of in dependencies._distributions().items()}
-        assert "developed 2.5" in dependencies._versions(["under_way.part"])
-    finally:
-        dependencies._distributions.cache_clear()
-    known = metadata.packages_distributions()
-    names = {name for name in known if name.isidentifier()}
-    assert names <= found.keys()
-    assert all(set(known[name]) <= found[name] for name in names)
-
-
-@pytest.fixture
-def built(clone, programs) -> Path:
-    """A clone in which everything is up to date, as far as the build folder tells.
-
-    Without what Snakemake takes seconds for and is nothing here: the pages on other papers, the notebooks' other faces,
-    and networks as jobs.
-    """
-    for face in (clone / "notebooks").rglob("*.ipynb"):
-        face.unlink()
-    pages = [name for name in PAGES if name.startswith(("f-fidelity/", "saco/"))]
-    chapters = "".join(f"  - file: notebooks/{name}\n" for name in pages)
-    (clone / "book/_toc.yml").write_text(f"format: jb-book\nroot: book/home\nchapters:\n{chapters}")
-    known = clone / "notebooks/profiles.yml"
-    known.write_text(re.sub(r"^ +jobs: .*\n", "", known.read_text(), flags=re.MULTILINE))
-    build = clone / "build"
-    notebooks = [build / f"quick/executed/{name}.ipynb" for name in pages]
-    notebooks += [build / f"quick/results/{name}/provenance.json" for name in pages]
-    for path in [*notebooks, build / "quick/html/index.html"]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    for data in {data for name in pages for data in profiles.needs(name).data}:
-        (build / "data").mkdir(exist_ok=True)
-        (build / "data" / data).touch()
-    for network in {n for name in pages for n in weights.named(name, profiles.resolve(name))}:
-        (build / "pretrained").mkdir(exist_ok=True)
-        (build / "pretrained" / network).touch()
-    stale(clone, programs)
-    for path in [path for path in (build / "wanted").rglob("*") if path.is_file()]:
-        made = build / path.relative_to(build / "wanted")
-        made.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, made)
-    for path in [path for path in clone.rglob("*") if path.is_file()]:
-        step = 2 if "html" in path.parts else 1
-        os.utime(path, (1_700_000_000 + step,) * 2)
-    return clone
-
-
-def stale(clone: Path, programs: dict[str, str]) -> set[str]:
-    """The notebooks that Snakemake wants to run, and `book`."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FAITHLAB_", "MAKE"))}
-    known = {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
-    ran = subprocess.run(
-        ["snakemake", "-n", "--cores", "2", "--config", "profile=quick"],
-        cwd=clone,
-        env=environment | known | programs,
-        capture_output=True,
-        text=True,
-    )
-    said = ran.stdout + ran.stderr
-    assert ran.returncode == 0, said[-3000:]
-    return set(re.findall(r"notebook (\S+) \(quick", said)) | {"book"} & set(re.findall("the (book)", said))
 
 
 def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
@@ -288,25 +178,3 @@ def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
         ("lib/faithstudy/trials/degraded.py", '"""Explanations made worse', '"""Explanations, worse'),
         ("lib/faithstudy/execute.py", "return ", "return 0 or "),
     )  # and what was edited before, and taken back, is as it was
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_what_is_stale_is_decided_by_content(built, programs):
-    for path in built.rglob("*"):  # as after a clone: new times, the same content
-        if path.is_file() and not {"build", ".snakemake"} & set(path.parts):
-            path.touch()
-    for name, old, new in [
-        ("notebooks/f-fidelity/images.py", "Under LeRF every", "Under LeRF each"),
-        ("lib/faithstudy/trials/degraded.py", '"""Explanations made worse', '"""Explanations, worse'),
-    ]:
-        path = built / name
-        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-        os.utime(path, (1_600_000_000,) * 2)  # as rsync -a brings an old file
-    # A recorded run, however old: its own page and the book.
-    folder = built / "data/results/quick/saco/groups"
-    folder.mkdir(parents=True)
-    for name in ("provenance.json", "estimates.parquet"):
-        (folder / name).write_text("0")
-        os.utime(folder / name, (1_600_000_000,) * 2)
-    assert stale(built, programs) == {"f-fidelity/images", "saco/groups", "book"}

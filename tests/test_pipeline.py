@@ -198,8 +198,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, warm, jupyter_path, statements):
-    shutil.copytree(statements, tmp_path / "build")
+def project(tmp_path, warm, jupyter_path):
     return Project(tmp_path, warm, jupyter_path)
 
 

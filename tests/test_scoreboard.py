@@ -13,12 +13,12 @@ import pytest
 import reader
 import scoreboard
 import torch
+from faithstudy.regression import NOT_COMPARED
 
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithstudy import paths
 from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
-from faithstudy.regression import NOT_COMPARED
 from faithstudy.run import Recorded, recorded_runs
 from faithstudy.trials import examination
 

@@ -1,7 +1,6 @@
 """Networks as jobs of their own: every part trains its share, and a notebook waits for all of them."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -25,10 +24,9 @@ def asked(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory, python, statements):
+def planned(tmp_path_factory, python):
     """What Snakemake says that it would do for the pages that are asked about here, in the build of a whole book."""
     build = tmp_path_factory.mktemp("build")
-    shutil.copytree(statements, build, dirs_exist_ok=True)
     pages = [f"{os.path.relpath(build, paths.root())}/paper/executed/{name}.ipynb" for name in (PAGE, *USERS)]
     command = [python, "-m", "snakemake", "-n", "--cores", "1", *pages, "--config", "profile=paper"]
     environment = {"FAITHLAB_BUILD": str(build), "FAITHLAB_NETWORKS": ""}

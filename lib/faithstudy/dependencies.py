@@ -1,8 +1,7 @@
-"""What a notebook depends on: the modules that its script reaches, the published and the recorded tables it names.
+"""What a page depends on: the modules that its script reaches, and the published and recorded tables that it names.
 
-An edit makes stale what it reaches, and nothing else. What is stale is decided by content. All that a page is to be
-made of stands in a text, a line for each file with its hash, `notebook`; the pipeline keeps the text that the page was
-made of; where the two differ the page is made again. Times of files, comments and docstrings do not count.
+What is stale is decided by content: `notebook` says in a text what a page is made of, a line for each file with a hash,
+and Snakemake makes a page again where its text has changed. Times, comments and docstrings do not count.
 """
 
 import ast
@@ -13,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from faithstudy import paths, profiles, provenance
 
 PACKAGES = ("faithlab", "faithstudy")
 """What the repository holds in `lib`."""
-
 CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
 """Variables that change what a notebook finds."""
 
@@ -32,93 +30,91 @@ CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
 @functools.cache
 def graph() -> grimp.ImportGraph:
     """Which module of both packages imports which."""
-    return grimp.build_graph("faithlab", "faithstudy", cache_dir=None, include_external_packages=True)
+    return grimp.build_graph(*PACKAGES, cache_dir=None, include_external_packages=True)
+
+
+def reached(asked: Iterable[str], cut: tuple[str, ...] = ()) -> set[str]:
+    """The modules of both packages that some reach, and the packages of others that these import.
+
+    Args:
+        asked: names that may be modules.
+        cut: packages that import all of their modules; those do not count by it.
+    """
+    known, found = graph(), set()
+    waiting = [name for name in asked if name in known.modules]
+    while waiting:
+        if (module := waiting.pop()) in found:
+            continue
+        found.add(module)
+        waiting += [module.rpartition(".")[0]] if "." in module else []  # importing a module runs its packages first
+        waiting += [name for name in _imports(module) if module not in cut or not name.startswith(f"{module}.")]
+    return found
+
+
+@functools.cache
+def _imports(module: str) -> set[str]:
+    return graph().find_modules_directly_imported_by(module)
 
 
 def modules(script: Path) -> set[str]:
-    """The modules of the library that a script reaches, with the packages that they are in, and others' packages."""
-    asked = set(_asked(script, script.stat().st_mtime_ns))
+    """The modules that a script reaches, and those that a reader's own files of metrics do."""
+    asked = provenance.imports(script)
+    if b"examine" in script.read_bytes():
+        asked |= {"faithstudy.trials.examination"}  # which faithstudy.trials imports when it is asked for
     for own in map(Path, provenance.metrics()):
         for file in (own, *provenance.neighbours(own)):
             with contextlib.suppress(OSError, SyntaxError, ValueError):  # the run itself says what is wrong with it
                 asked |= provenance.imports(file)
-    return _reached(asked) | {name.partition(".")[0] for name in asked} - set(PACKAGES)
-
-
-@functools.cache
-def _asked(script: Path, changed: int) -> frozenset[str]:
-    """What a script imports."""
-    asked, text = provenance.imports(script), script.read_bytes()
-    nodes = ast.walk(ast.parse(text)) if b"examine" in text else ()
-    if "faithstudy.trials.examine" in asked or any(isinstance(n, ast.Attribute) and n.attr == "examine" for n in nodes):
-        asked |= {"faithstudy.trials.examination"}  # which faithstudy.trials imports when it is asked for
-    return frozenset(asked)
-
-
-def _reached(asked: Iterable[str]) -> set[str]:
-    known, found = graph(), set()
-    waiting = [name for name in asked if name in known.modules]
-    while waiting:
-        module = waiting.pop()
-        if module in found:
-            continue
-        found.add(module)
-        # Importing a module runs its packages first.
-        waiting += [module.rpartition(".")[0]] if "." in module else []
-        waiting += known.find_modules_directly_imported_by(module)
-    return found
+    return reached(asked) | {name.partition(".")[0] for name in asked} - set(PACKAGES)
 
 
 def files(modules: Iterable[str]) -> list[str]:
     """The files of modules of both packages, from the root of the repository."""
-    root = paths.root()
-    return [_file(root, module) for module in modules if module.partition(".")[0] in PACKAGES]
-
-
-@functools.cache
-def _file(root: Path, module: str) -> str:
-    """Of a module, from the root of the repository."""
-    path = f"lib/{module.replace('.', '/')}"
-    return f"{path}/__init__.py" if (root / path).is_dir() else f"{path}.py"
-
-
-@functools.cache
-def _distributions() -> Mapping[str, list[metadata.Distribution]]:
-    """What is installed, by the names that can be imported of it.
-
-    `importlib.metadata.packages_distributions` takes half a second for it: an object for each of forty thousand files.
-    """
-    found: dict[str, list[metadata.Distribution]] = {}
-    for one in metadata.distributions():
-        # What is installed for development has a list of names alone.
-        files = "\n".join(filter(None, map(one.read_text, ("RECORD", "top_level.txt"))))
-        # A folder, or a module beside it: a.py, a.cpython-313-darwin.so.
-        names = re.findall(r"^(\w+)(?=/|\s*$|\.py,|\.[\w.-]*(?:so|pyd),)", files, re.MULTILINE)
-        for name in set(names) - {"__pycache__"}:
-            found.setdefault(name, []).append(one)
+    root, found = paths.root(), []
+    for module in modules:
+        if module.partition(".")[0] in PACKAGES:
+            path = f"lib/{module.replace('.', '/')}"
+            found.append(f"{path}/__init__.py" if (root / path).is_dir() else f"{path}.py")
     return found
 
 
+def listed(files: Iterable[str], docstrings: bool = False) -> str:
+    """Files of the repository with hashes of what is in them, a line each.
+
+    Args:
+        files: from the root of the repository.
+        docstrings: the docstrings and comments of modules count, too.
+    """
+    root = paths.root()
+    whole = {file: docstrings or not file.startswith("lib/") for file in files}
+    return "\n".join(
+        f"{_hash(root / file, of, (root / file).stat().st_mtime_ns)}  {file}" for file, of in whole.items()
+    )
+
+
 @functools.cache
-def _version(one: metadata.Distribution) -> tuple[str, str]:
-    return one.name, one.version
+def _hash(path: Path, whole: bool, changed: int) -> str:
+    """Of a file, or of what a module states; asked anew when the file has changed."""
+    content = path.read_bytes()
+    if not whole:
+        tree = ast.parse(content)
+        for node in ast.walk(tree):
+            if isinstance(getattr(node, "body", None), list):
+                node.body = [line for line in node.body if not _is_text(line)]
+        content = ast.unparse(tree).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _versions(modules: Iterable[str]) -> list[str]:
-    """Python, and the versions of what is imported of others, as they are installed."""
-    known = {one for module in modules for one in _distributions().get(module.partition(".")[0], [])}
-    found = {f"{name} {version}" for name, version in map(_version, known) if name.lower() not in PACKAGES}
-    return [f"python {sys.version_info.major}.{sys.version_info.minor}", *sorted(found, key=str.lower)]
-
-
-def _trains(name: str) -> set[str]:
-    function = profiles.needs(name).trains or ""
-    return _reached({"faithstudy.networks.training", f"faithstudy.{function}".rpartition(".")[0]})
+def _is_text(line: ast.stmt) -> bool:
+    """Whether a statement is nothing but a text, as docstrings are."""
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 def networks(name: str, parameters: Mapping[str, Any]) -> str:
     """What the networks of a notebook are made of, as `notebook` says it: not how a run is started."""
-    return _text(listed(sorted(files(_trains(name)))), _versions(_trains(name)), parameters)
+    function = f"faithstudy.{profiles.needs(name).trains or ''}".rpartition(".")[0]
+    of = reached({"faithstudy.networks.training", function})
+    return _text(sorted(files(of)), of, parameters)
 
 
 def notebook(name: str, parameters: Mapping[str, Any]) -> str:
@@ -131,98 +127,25 @@ def notebook(name: str, parameters: Mapping[str, Any]) -> str:
         name: the notebook.
         parameters: all its parameters.
     """
-    reached = modules(paths.script(name))
-    files = [f"notebooks/{name}.py", *_inputs(name, reached)]
-    return _text(listed(files), _versions(reached), parameters)
+    of = modules(paths.script(name))
+    return _text([f"notebooks/{name}.py", *_inputs(name, of)], of, parameters)
 
 
-def _text(files: str, versions: list[str], parameters: Mapping[str, Any]) -> str:
+def _text(files: Iterable[str], modules: Iterable[str], parameters: Mapping[str, Any]) -> str:
     given = [f"{name}={os.environ[name]}" for name in CHANGING if name in os.environ]
-    return "\n".join([files, *versions, *given, *provenance.named(parameters), json.dumps(parameters, sort_keys=True)])
-
-
-def listed(files: Iterable[str], docstrings: bool = False) -> str:
-    """Files of the repository with hashes of what is in them, a line each.
-
-    Args:
-        files: from the root of the repository.
-        docstrings: the docstrings and comments of modules count, too.
-    """
-    root, known = paths.root(), len(_statements())
-    lines = []
-    for file in files:
-        path = os.path.join(root, file)
-        whole = docstrings or not file.startswith("lib/")
-        lines.append(f"{_hash(path, whole, os.stat(path).st_mtime_ns)}  {file}")
-    if len(_statements()) > known:
-        with contextlib.suppress(OSError):  # they are found again
-            paths.write(_statements_file(), json.dumps(_statements()))
-    return "\n".join(lines)
+    known = {of for module in modules for of in _distributions().get(module.partition(".")[0], ())} - {"faithlab"}
+    versions = [f"python {sys.version_info.major}.{sys.version_info.minor}"]
+    versions += [f"{of} {_version(of)}" for of in sorted(known)]
+    said = [listed(files), *versions, *given, *provenance.named(parameters), json.dumps(parameters, sort_keys=True)]
+    return "\n".join(said)
 
 
 @functools.cache
-def _hash(path: str, whole: bool, changed: int) -> str:
-    content = Path(path).read_bytes()
-    found = hashlib.sha256(content).hexdigest()[:16]
-    if whole:
-        return found
-    if found not in _statements():
-        tree = ast.parse(content)
-        for block in _blocks(tree):
-            block.body = [line for line in block.body if not _is_text(line)]
-        _statements()[found] = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
-    return _statements()[found]
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
 
 
-_RULE = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
-"""This Python, and this way to find what a module states."""
-
-
-def _statements_file() -> Path:
-    """Where `_statements` are kept."""
-    return paths.build() / f".statements-{_RULE}.json"
-
-
-@functools.cache
-def _statements() -> dict[str, str]:
-    """By hash of a module's text, that of its statements: a build asks it of every module, many times."""
-    try:
-        found = json.loads(_statements_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # none yet, or a damaged one
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _blocks(node: ast.AST) -> Iterator[ast.AST]:
-    """What has statements, at any depth; not what these are made of, which is ten times as much."""
-    if hasattr(node, "body"):
-        yield node
-    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for inner in getattr(node, part, ()):
-            yield from _blocks(inner)
-
-
-def _is_text(line: ast.stmt) -> bool:
-    """Whether a statement is nothing but a text, as docstrings are."""
-    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
-
-
-def want(wanted: Path, made: Path, text: str) -> Path:
-    """Write what a product is to be made of where Snakemake looks by time: new if it is stale, old if it is not.
-
-    Args:
-        wanted: the file to write, an input of the product's rule.
-        made: where the rule keeps what the product was made of; it need not be there.
-        text: what the product is to be made of.
-
-    Returns:
-        ``wanted``.
-    """
-    fresh = made.is_file() and made.read_text(encoding="utf-8").strip() == text.strip()
-    paths.write(wanted, f"{text}\n")
-    if fresh:
-        os.utime(wanted, (1, 1))
-    return wanted
+_version = functools.cache(metadata.version)
 
 
 def inputs(name: str) -> list[str]:
@@ -238,29 +161,21 @@ def _inputs(name: str, reached: Iterable[str]) -> list[str]:
     """`inputs`, with the modules that the script reaches."""
     root, script = paths.root(), f"notebooks/{name}.py"
     found = files(reached)
-    named = set().union(*(_names(root, file) for file in [script, *found]))
-    tables = [file for file in _within(root / "data/published") if file.endswith(".csv")]
-    found += [f"data/published/{file}" for file in tables if file.removesuffix(".csv") in named]
-    pages_named = _names(root, script) | {name}
-    recorded = root / "data/results"
-    for part in recorded.glob("*/*"):
-        pages = [part] if (part / "provenance.json").is_file() else list(part.iterdir())
-        for page in pages:
-            if page.relative_to(part.parent).as_posix() in pages_named:
-                found += [table.relative_to(root).as_posix() for table in page.iterdir()]
+    named = set().union(*(_names(root / file) for file in [script, *found]))
+    found += [f"data/published/{path.name}" for path in (root / "data/published").glob("*.csv") if path.stem in named]
+    for record in (root / "data/results").rglob("provenance.json"):
+        page = record.parent.relative_to(root / "data/results").as_posix().partition("/")[2]
+        if page in _names(root / script) | {name}:
+            found += [table.relative_to(root).as_posix() for table in record.parent.iterdir()]
     shipped = tuple(f"{data}-" for data in profiles.needs(name).data)
-    networks = _within(root / "data/networks")
-    found += [f"data/networks/{file}" for file in networks if file.endswith(".json") and file.startswith(shipped)]
-    return sorted(file for file in found if os.path.isfile(os.path.join(root, file))) + [
+    networks = [path.name for path in (root / "data/networks").glob("*.json")]
+    found += [f"data/networks/{file}" for file in networks if file.startswith(shipped)]
+    return sorted(file for file in found if (root / file).is_file()) + [
         str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))
     ]
 
 
-def _within(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []
-
-
 @functools.cache
-def _names(root: Path, file: str) -> set[str]:
+def _names(path: Path) -> set[str]:
     """What stands in quotes in a file and may be a name."""
-    return set(re.findall(r"[\"']([\w/-]+)[\"']", (root / file).read_text(encoding="utf-8")))
+    return set(re.findall(r"[\"']([\w/-]+)[\"']", path.read_text(encoding="utf-8")))

@@ -6,7 +6,6 @@ the metric.
 
 import ast
 import dis
-import functools
 import hashlib
 import re
 import types
@@ -92,21 +91,7 @@ def modules(statements: Sequence[ast.stmt], metrics: Sequence[str]) -> list[str]
             asked |= {node.module, *(f"{node.module}.{of.name}" for of in node.names)}
         elif isinstance(node, ast.Import):
             asked |= {of.name for of in node.names}
-    return sorted(_reached(frozenset(asked)))
-
-
-@functools.cache
-def _reached(asked: frozenset[str]) -> frozenset[str]:
-    graph, found = dependencies.graph(), set()
-    waiting = [name for name in asked if name in graph.modules and name.startswith(dependencies.PACKAGES)]
-    while waiting:
-        if (module := waiting.pop()) in found or not module.startswith(dependencies.PACKAGES):
-            continue
-        found.add(module)
-        waiting += [module.rpartition(".")[0]] if "." in module else []
-        inner = graph.find_modules_directly_imported_by(module)
-        waiting += [name for name in inner if module not in REGISTRIES or not name.startswith(f"{module}.")]
-    return frozenset(found)
+    return sorted(of for of in dependencies.reached(asked, REGISTRIES) if of.startswith(dependencies.PACKAGES))
 
 
 def key(page: str, table: str, metrics: Sequence[str], parameters: Mapping[str, object]) -> dict[str, str]:
