@@ -270,59 +270,6 @@ def told(name: str) -> dict[str, Any] | None:
     return known
 
 
-def ran(name: str, variables: Mapping[str, Any]) -> list[str] | None:
-    """The code that this process has run of a notebook so far, by whatever means; ``None`` where nobody knows.
-
-    In a kernel it is what was sent, cell after cell: the file that is open in an editor may say something else.
-
-    Args:
-        name: the notebook.
-        variables: its ``globals()``.
-    """
-    kernel = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
-    file = variables.get("__file__")
-    if file and not (kernel and kernel.user_ns is variables):
-        return cells(_read(file))
-    if not kernel:
-        return None
-    sent = [text.strip() for text in kernel.history_manager.input_hist_raw[1:] if text.strip()]
-    script = _read(places.script(name))
-    own, parameters = cells(script), [cell.source.strip() for cell in script.cells if _tagged(cell, "parameters")]
-    # papermill's cell has no tag here, but it follows the parameters. What it assigns is known from the parameters;
-    # anything else in such a cell is code like any other.
-    return [
-        text
-        for before, text in zip([None, *sent], sent, strict=False)
-        if not (before in parameters and text not in own and _injected(text, before))
-    ]
-
-
-def _injected(text: str, before: str) -> bool:
-    """Whether a cell is what papermill writes: literals assigned to names of the parameters cell, and nothing else."""
-    try:
-        lines = ast.parse(text).body
-    except SyntaxError:  # a magic of IPython
-        return False
-    names = [node for node in ast.walk(ast.parse(before)) if isinstance(node, ast.Name)]
-    known = {node.id for node in names if isinstance(node.ctx, ast.Store)}  # an annotation is none
-    return text.startswith("# Parameters\n") and all(_assigns(line, known) for line in lines)
-
-
-def _assigns(line: ast.stmt, known: set[str]) -> bool:
-    """Whether a statement assigns a literal to one known name."""
-    match line:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            with contextlib.suppress(ValueError):
-                ast.literal_eval(value)
-                return name in known
-    return False
-
-
-def edited(name: str, code: list[str]) -> bool:
-    """Whether code that ran is another than the notebook's script has in its first cells, or in another order."""
-    return code != cells(_read(places.script(name)))[: len(code)]
-
-
 def _tagged(cell: "NotebookNode", tag: str) -> bool:
     """Whether a cell has a tag."""
     return tag in cell.metadata.get("tags", [])

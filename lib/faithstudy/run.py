@@ -52,8 +52,7 @@ class Run:
         variables: the notebook's ``globals()``, or any mapping that holds every name of its parameters cell.
 
     Only the pipeline writes to the folder of a profile. What differs from it goes to a folder that says how:
-    ``build/quick+images=32`` with another parameter; ``build/quick+by-hand`` where papermill, Jupyter or Python ran the
-    notebook as it is; ``build/quick+edited-1a2b3c4d`` where the code that they ran is not that of its script.
+    ``build/quick+images=32`` with another parameter; ``build/quick+by-hand`` where papermill, Jupyter or Python ran it.
 
     Attributes:
         folder: where the tables are: apart while the notebook runs, so that a run that fails replaces nothing, and in
@@ -69,7 +68,6 @@ class Run:
     def __init__(self, name: str, variables: Mapping[str, Any]):
         self.name = name
         values = profiles.given(name, variables)
-        self._variables = variables
         self._told = provenance.told(name)
         self._part = self._told.pop("part", None) if self._told else None
         by_hand = self._told.pop("given", []) if self._told else parameters.injected(variables) - {"profile"}
@@ -437,7 +435,8 @@ class Run:
         checked = self._checked()
         for table, of in self._rests_on.items():
             self._tables[table] |= {"rests_on": hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]}
-        place, identity, edited = self._place()
+        place, identity = self._place()
+        edited = self._told and self._told["notebook_sha256"] != provenance.script_digest(self.name)
         _, dirty = provenance.commit()
         record = {
             "notebook": self.name,
@@ -445,7 +444,7 @@ class Run:
             "parameters": self.parameters,
             **identity,
             "pipeline": bool(self._told),
-            "edited": edited,
+            "edited": bool(edited),
             "tables": self._tables,
             "again": checked,
             "code": {file: of for key in self._rests_on.values() for file, of in key.items() if file != "the page"},
@@ -467,24 +466,12 @@ class Run:
             print(f"{self.name} ran by hand, and the tables of the book are as they were. Its own are in {place}")
         return Stamp(record, [self._link(table, place) for table in self._tables])
 
-    def _place(self) -> tuple[Path, dict[str, str | None], bool | None]:
-        """Where the tables belong by what is known so far; the run's identity; whether it differs from the script.
-
-        Both are unknown (``None``) where nobody knows what code ran.
-        """
+    def _place(self) -> tuple[Path, dict[str, str | None]]:
+        """Where the tables belong, and the run's identity; of a run by hand nobody knows what code ran."""
         if self._told:
-            script = provenance.script_digest(self.name)
-            return paths.results(self.name, self._label), self._told, self._told["notebook_sha256"] != script
-        code = provenance.ran(self.name, self._variables)
-        edited = provenance.edited(self.name, code) if code is not None else None
-        suffix = provenance.BY_HAND
-        identity = {"run": None, "notebook_sha256": None, "code_sha256": self._code}
-        if code is not None:
-            notebook = provenance.digest(code) if edited else provenance.script_digest(self.name)
-            parameters = self.parameters | {"profile": self.profile}
-            identity = provenance.identity(self.name, parameters, notebook, self._code)
-            suffix = f"edited-{notebook[:8]}" if edited else suffix
-        return paths.results(self.name, f"{self._label}+{suffix}"), identity, edited
+            return paths.results(self.name, self._label), self._told
+        unknown = {"run": None, "notebook_sha256": None, "code_sha256": self._code}
+        return paths.results(self.name, f"{self._label}+{provenance.BY_HAND}"), unknown
 
     def _settle(self, place: Path) -> None:
         """Move the tables, and nothing else stays in either folder of what was there."""
