@@ -211,12 +211,18 @@ def test_one_table_is_recorded_and_the_others_stay(repository, monkeypatch):
     assert records.recorded("part/one", "more").frame.equals(pd.DataFrame({"a": [0.5]}))
 
 
-def test_the_code_by_which_a_record_was_found_equal_is_noted(repository):
+def test_the_code_by_which_a_record_was_found_equal_is_noted_and_a_change_is_said(repository, monkeypatch):
     page(scores())
     assert records.main(["certify", "part/one"]) == 0
     about = records.provenance("part/one")
     assert about["tables"]["scores"]["rests_on"]
     assert "lib/faithlab/metrics/saco.py" in about["code"]
+    assert page(scores()).about["again"] == {"scores": "8 of 40, 0 of 16 numbers differ"}
+    other = {"lib/faithlab/metrics/saco.py": "1" * 16}
+    listed = lambda files: "\n".join(f"{other.get(file, '0' * 16)}  {file}" for file in files)  # noqa: E731
+    monkeypatch.setattr(slices.dependencies, "listed", listed)
+    said = page(scores()).about["again"]["scores"]
+    assert said.endswith("0 of 16 numbers differ; its code has changed: lib/faithlab/metrics/saco.py")
 
 
 def test_a_killed_record_finds_its_blocks_made(repository, monkeypatch):

@@ -406,7 +406,15 @@ class Run:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. What differs: python -m faithstudy.records differing {self.name}"
             )
-        return {table: str(of) for table, of in self._again.items()}
+        return {table: f"{of}{self._changed(table)}" for table, of in self._again.items()}
+
+    def _changed(self, table: str) -> str:
+        """What of the code that a recorded table rests on has changed since a build agreed with it, in words."""
+        about, now = (self._record or {}).get("tables", {}).get(table, {}), self._rests_on.get(table, {})
+        if not about.get("rests_on") or about["rests_on"] == _digest(now):
+            return ""
+        changed = [file for file, of in now.items() if file != "the page" and self._record["code"].get(file) != of]
+        return f"; its code has changed: {', '.join(changed) or 'the page'}"
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.
@@ -434,7 +442,7 @@ class Run:
         self._judged()
         checked = self._checked()
         for table, of in self._rests_on.items():
-            self._tables[table] |= {"rests_on": hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]}
+            self._tables[table] |= {"rests_on": _digest(of)}
         place, identity = self._place()
         edited = self._told and self._told["notebook_sha256"] != provenance.script_digest(self.name)
         _, dirty = provenance.commit()
@@ -500,6 +508,11 @@ def _first(measure: Callable[[Task], Table], of: Sequence[Task | Callable[[], Ta
         return measure()
     task = of[0]() if callable(of[0]) else of[0]
     return measure(task.part(torch.tensor(records.first_and_one_more(len(task.x), rotation))))
+
+
+def _digest(rests_on: Mapping[str, str]) -> str:
+    """What a table rests on, in a word."""
+    return hashlib.sha256(json.dumps(rests_on).encode()).hexdigest()[:16]
 
 
 def _same(one: Any, other: Any) -> bool:
