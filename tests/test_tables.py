@@ -253,7 +253,7 @@ def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out(
         "this build": pd.DataFrame([about | {"dataset": "mine test", "mean": 0.75}]),
     }
     sets = {"Boiler": "mine for Boiler", "mine test": "mine for Boiler"}
-    shown = tables.beside(sources, "macro_correlation", columns=["dataset"], sets=sets).data
+    shown = tables.correlations(sources, "macro_correlation", columns=["dataset"], sets=sets).data
     assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "this build")]
     assert shown.to_numpy().tolist() == [["0.50", "0.75"]]
 

@@ -162,7 +162,7 @@ def paired(
     )
 
 
-def beside(
+def correlations(
     sources: Mapping[str, pd.DataFrame | None],
     level: str,
     *,

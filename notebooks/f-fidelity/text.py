@@ -279,7 +279,7 @@ place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, th
 stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name][1]] for name in data} | place
 paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
 sources = run.beside("correlations", paper)
-table_of = partial(tables.beside, sources, columns=["dataset"], sets=stands)
+table_of = partial(tables.correlations, sources, columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
 Markdown(summaries.best_order(run, scores))

@@ -255,7 +255,7 @@ for name in data:
     stands[f"{name} test"] = stands[theirs] = ours if theirs in (ours, "neither") else f"{ours} for {theirs}"
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
 sources = run.beside("correlations", paper)
-table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
+table_of = partial(tables.correlations, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
 # As the claims below, this speaks of networks that recognise at least six in ten.

@@ -149,7 +149,7 @@ measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
 paper = published.load("ffidelity_correlations").query("table == 5")
 sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | run.beside("correlations")
-tables.beside(sources, "macro_correlation")
+tables.correlations(sources, "macro_correlation")
 
 # %% tags=["hide-input", "headline"]
 Markdown(summaries.best_order(run, scores))
@@ -158,13 +158,13 @@ Markdown(summaries.best_order(run, scores))
 # ### Micro correlation
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_correlation")
+tables.correlations(sources, "micro_correlation")
 
 # %% [markdown]
 # ### Micro rank
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_rank")
+tables.correlations(sources, "micro_rank")
 
 # %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 plots.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
