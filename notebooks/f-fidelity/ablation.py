@@ -126,7 +126,7 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
 plots.key(figure, panels[0])
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% [markdown]
 # The bars as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.

@@ -188,7 +188,7 @@ named = [name.replace(", ", ",\n").replace(" × ", "\n× ") for name in shown]
 axes.set(xticks=range(len(shown)), xticklabels=named, ylabel="rank correlation", ylim=(None, 1))
 axes.tick_params(axis="x", labelsize="small")
 plots.key(figure, axes, title="compared with")
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% tags=["hide-input", "headline"]
 known, trainings = found.dropna(subset="mean"), len(training_seeds)

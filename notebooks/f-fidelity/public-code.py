@@ -309,7 +309,7 @@ for axes, level in zip(panels, LEVELS, strict=True):
     axes.set(yticks=range(len(effect)), yticklabels=effect.index, title=level)
 plots.key(figure, panels[0])
 figure.supxlabel("change of the share of the ideal", fontsize="medium")
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 
 # %% tags=["hide-input"]

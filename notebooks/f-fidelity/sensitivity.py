@@ -173,7 +173,7 @@ for axes, parameter in zip(panels, varied, strict=True):
     axes.set(xlabel=f"{signs[parameter]} (else {usual[parameter]:g})", ylim=(-1.1, 1.1))
 panels[0].set_ylabel("correlation × ideal")
 plots.key(figure, panels[0])
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% [markdown]
 # All of them as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
