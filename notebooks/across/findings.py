@@ -220,8 +220,8 @@ def infidelities(task):
 
 
 # It draws by an input's place in the batch, so that only the first ones can be measured again.
-first = partial(infidelities, one.task.part(torch.arange(8)))
-told = run.table("infidelity", partial(infidelities, one.task), again=first)
+first = one.task.part(torch.arange(min(8, images)))
+told = run.table("infidelity", partial(infidelities, one.task), again=partial(infidelities, first))
 explained_by = [name for name in told.labels("explainer") if name != flat]
 run.claim(
     "fi-infidelity",
