@@ -83,7 +83,7 @@ def examine(
             'faster with many inputs at once. Fewer inputs: PARAMS="images=4"',
             file=sys.stderr,
         )
-    label = profiles.label(PAGE, profile, parameters)
+    label = profiles.label(PAGE, profile, parameters, overrides)
     notebook = execute.execute(PAGE, profile, None, overrides)
     tables = paths.results(PAGE, label)
     found = {"profile": profile, **summary(tables, **given)}

@@ -254,7 +254,7 @@ def sampled(
 
 def obstacles_in(trust: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Why metrics were not put to trials, by metric and trial, as `trust` says it of one kind of network."""
-    rows = trust[trust["size"] == SIZES[0]].dropna(subset="why")
+    rows = trust[(trust["size"] == SIZES[0]) & (trust["verdict"] == NONE)]
     return rows.set_index(["metric", "trial"])["why"].to_dict()
 
 
