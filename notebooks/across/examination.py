@@ -516,8 +516,8 @@ plots.agreement(alike)
 # make examine MODEL=path/to/file.py:function DATA=path/to/inputs.npz
 # ```
 #
-# runs this page with it, and says where the page and its row are. See [](../../book/bring-your-own). Of a metric stand here the two trials
-# with its lowest *T* on each kind of network, with the images that it judges worst:
+# measures this page with it, on few inputs unless you name a profile, and says where the page and its row are. See
+# [](../../book/bring-your-own). Of a metric stand here the two trials with its lowest *T* on each kind of network, with the images that it judges worst:
 
 # %% tags=["hide-input"]
 lines = []
@@ -528,7 +528,9 @@ for row in lowest.itertuples():
     worst = [b.images[b.values[:, 0].argsort()][:5].tolist() for b in blocks[:1]]
     text = f"- *{row.kind}*: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}], {row.verdict}"
     lines.append(text + (f", lowest on the images {worst[0]}." if worst and 5 <= len(worst[0]) < row.images else "."))
-Markdown("\n".join(lines) or "This run examined nobody's own metric or explainer." * (not explainer))
+Markdown(
+    "\n".join(lines) or "No metric or explainer of a reader's own was examined here." * (not (metric or explainer))
+)
 
 # %% [markdown]
 # Of an explainer, where one is given, stands what each metric says: its *score*, higher is better; how far it is *ahead* of its best rival; and how far it has
