@@ -15,8 +15,7 @@ import torch
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy import paths, plots, tables
-from faithstudy.records import recorded
+from faithstudy import paths, plots, records, tables
 from faithstudy.trials import examination, truth
 from faithstudy.trials.examination import NONE, ORACLE
 
@@ -78,6 +77,18 @@ def test_a_kind_of_one_network_is_what_examine_says_of_it():
     kinds, found = examined()
     alone = examination.examine(METRICS_ASKED, *kinds["one"][0], truth=[truth.closed_form(8)], **OPTIONS)
     pd.testing.assert_frame_equal(found["one"].trust, alone.trust)
+
+
+def test_some_scores_of_few_inputs_and_the_obstacles_give_the_same_again():
+    kinds, found = examined()
+    whole, explainers = kinds["one"][0]
+    few = {"truth": truth.closed_form(8), "levels": OPTIONS["levels"][:2]}
+    again = examination.sampled(METRICS_ASKED, whole.part(torch.arange(3)), explainers, **few)
+    agreement = records.compared(again, found["one"].scores, records.FLOAT32)
+    assert {block.labels.get("variant") for block in again} == {None, "shuffled", ORACLE}
+    assert (len(agreement.differing), agreement.values > 100) == (0, True)
+    judged = examination.trust(found["one"].scores, METRICS_ASKED, examination.obstacles_in(found["one"].trust))
+    pd.testing.assert_frame_equal(judged, found["one"].trust)
 
 
 def test_the_networks_of_a_kind_count_equally_and_truth_stands_in_each_kind():
@@ -176,7 +187,7 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
 
 def test_numbers_that_never_ask_the_network_pass_some_trials_and_not_truth():
     # Home, the examination and the findings say so in words.
-    found = recorded("across/controls", "trust").frame.query("size == 'all images'")
+    found = records.recorded("across/controls", "trust").frame.query("size == 'all images'")
     passed = {*found.loc[found["verdict"] == "passed", "trial"]}
     assert {"Order", "Chance", "Own model"} <= passed
     assert examination.BUILT not in passed

@@ -41,10 +41,6 @@ NAMES = ("part", "contrast", "network")
 LEARNED = "chosen = [space(model=torch.nn.Linear(1, 10), x=torch.zeros(1, 1))]"  # it has ten classes, as the data
 TRACE = "explainers = 'Gradient GradCAM IBA RISE EP EBP IG InputxGradient'.split()"
 GIVEN = {
-    "across/examination": "trust = recorded_table('trust'); asked = {}",
-    "across/findings": """
-maps = [name for name in recorded_table("infidelity").labels("explainer") if name != "the same everywhere"]
-flat = {"the same everywhere": None}""",
     "cost/f-fidelity": """
 stages = recorded_table("stages").query("stage != 'total'")
 wide = maps = None

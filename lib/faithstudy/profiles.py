@@ -333,7 +333,8 @@ def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Itera
     So what the book shows of a profile is always that profile. Runs with other parameters have other folders: what does
     not fit into a name as it is, such as a path or a list, has a hash of all that was changed at the end of the name.
     """
-    changed = {key: parameters[key] for key in by_hand} | changes(name, profile, parameters)
+    moved = {*by_hand, *changes(name, profile, parameters)}
+    changed = {key: value for key, value in parameters.items() if key in moved}
     parts = [profile, *(f"{key}={value}" for key, value in changed.items())]
     plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
     if len(plain) <= 80 and all(map(_fits, changed.values())):

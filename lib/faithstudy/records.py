@@ -289,7 +289,8 @@ def _frames(again: pd.DataFrame, kept: pd.DataFrame, rounding: Rounding) -> Agre
     """The same of other tables, whose rows are known by the columns that hold no fractions."""
     numbers = [name for name in kept if pd.api.types.is_float_dtype(kept[name]) and name in again]
     about = [name for name in kept if name in again and name not in numbers]
-    texts = [of[about].astype(str).agg("|".join, axis=1) if about else of.index.astype(str) for of in (again, kept)]
+    words = [of[about].astype(object).fillna("").astype(str) for of in (again, kept)]
+    texts = [of.agg("|".join, axis=1) if about else of.index.astype(str) for of in words]
     place, patched, differing, values = dict(zip(texts[1], kept.index, strict=True)), kept.copy(), [], 0
     for key, (_, row) in zip(texts[0], again.iterrows(), strict=True):
         for name in numbers:
