@@ -57,6 +57,7 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.metrics import METRICS
+from faithlab.scores import Scores
 from faithstudy import plots, published, records, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, within
@@ -96,7 +97,13 @@ def tried(task):
     return refined.noise_levels(metrics, task, noises, samples=smooth_samples, seed=seed)
 
 
-tuning = run.table("noise", tried, [lambda key=key: of_recipe(key)[1] for key in recipes])
+def tuned():
+    """The same of all networks."""
+    return Scores.concat(tried(of_recipe(key)[1]) for key in recipes)
+
+
+few = of_recipe(next(iter(recipes)))[1].part(torch.arange(min(4, tuning_images)))
+tuning = run.table("noise", tuned, again=lambda: tried(few))
 noise = refined.chosen_noise(tuning, noises)
 levels = [f"{of:.0%} ({name})" for (name, _), of in noise.items()]
 Markdown(f"The noise, as a share of an image's range: {summaries.listed(levels)}.")

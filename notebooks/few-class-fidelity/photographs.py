@@ -157,15 +157,9 @@ def ask(part, explainers=explainers):
     return evaluate(metrics, part, tasks.attributions(part, explainers, batch_size=8))
 
 
-def measure():
-    """The scores of all photographs."""
-    every = [first, *(make() for make in of_folder)]
-    return Scores.concat(ask(of) for of in every if len(of.x))
-
-
 one = first.part(torch.arange(1))
 three = {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")}
-scores = run.table("scores", measure, again=lambda: ask(one, three))
+scores = run.table("scores", ask, [first, *of_folder], again=lambda: ask(one, three))
 
 
 def settings(scores):
