@@ -63,6 +63,7 @@ run = Run("trace/annealing", globals())
 # patches, removed ones set to zero. From here on every search is a matter of look-ups, and the optimum of LeRF − MoRF of the
 # probability, which all searches below look for, is a shortest path through the answers.
 
+
 # %% tags=["hide-input"]
 def network(training_seed):
     """A network's images, and what it answers to all subsets of their patches."""
@@ -71,6 +72,7 @@ def network(training_seed):
     patches = segments.patches(*task.x.shape[-2:], patch)
     task = dataclasses.replace(task, segments=patches.clamp(max=most_features - 1))
     return task, optimum.all_subsets(task)[0]
+
 
 # %% [markdown]
 # ## Starts, and time against optimality
