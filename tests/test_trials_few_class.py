@@ -177,8 +177,9 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
     for key in (("net", 1), ("second", 1)):
         assert [of.images.tolist() for of in found[key]] == [[4, 3, 2, 1, 0], [8, 7, 6, 5]]
     assert [of.images.tolist() for of in found["net", 0]] == [[4, 5, 6, 7, 8], [0, 1, 2, 3]]
+    about = {"images": range(4), "dataset": "d", "metric": "m", "training_seed": 0}
     tried = Scores.concat(
-        Scores.of(torch.full((4,), -abs(x - best)), images=range(4), level=x, network=name, training_seed=0)
+        Scores.of(torch.full((4,), -abs(x - best)), level=x, network=name, **about)
         for name, best in (("net", 0.2), ("other", 0.3))
         for x in (0.1, 0.2, 0.3)
     )
