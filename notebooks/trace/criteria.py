@@ -173,7 +173,7 @@ figure.supylabel("probability of the class", fontsize="medium")
 plots.key(figure, grid[0, 0])
 plots.show(figure)
 
-# %% mystnb={"figure": {"caption": "What greedy search for the three objectives calls relevant in the same images, coarse patches above and fine ones below (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "What greedy search for the three objectives calls relevant in the same images, with 16 and 64 patches (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
 maps, shown = {}, chosen[0].part(torch.arange(min(2, images)))
 for side in patch_sides:
     patches = cut(shown, side)
@@ -181,7 +181,7 @@ for side in patch_sides:
     for objective in ("Le-Mo", "Le", "Mo"):
         order = search.greedy(score, len(shown.x), count, objective=objective, device=shown.x.device).order
         maps[f"{objective}, {count}"] = segments.spread(search.heat_map(order).cpu(), patches.segments)
-plots.maps(test.inputs[shown.images].permute(0, 2, 3, 1), maps)
+plots.maps(test.inputs[shown.images].permute(0, 2, 3, 1), maps, across=True)
 
 # %% tags=["hide-input", "headline"]
 finest = max(scores.where(metric="MoRF", explainer="TRACE-Mo-p").labels("level"))
