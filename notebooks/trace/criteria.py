@@ -173,7 +173,7 @@ figure.supylabel("probability of the class", fontsize="medium")
 plots.key(figure, grid[0, 0])
 plots.show(figure)
 
-# %% mystnb={"figure": {"caption": "What greedy search for the three objectives calls relevant in the same images, with 16 and 64 patches (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "What greedy search for the three objectives calls relevant in the same images, with 16 and 64 patches (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first column, then the maps of Le-Mo, Le and Mo for coarse and for fine patches."}} tags=["hide-input"]
 maps, shown = {}, chosen[0].part(torch.arange(min(2, images)))
 for side in patch_sides:
     patches = cut(shown, side)
