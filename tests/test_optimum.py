@@ -412,23 +412,6 @@ def test_a_claim_of_trace_is_rarely_reproduced_under_chance(part):
     assert rates.reproduced < 23, str(rates)
 
 
-@pytest.mark.parametrize(
-    ("labels", "searched"),
-    [
-        ({"explainer": "TRACE-Mo-p", "metric": "LeRF"}, True),
-        ({"explainer": "TRACE-p of blur", "metric": "LeRF - MoRF"}, True),
-        ({"explainer": "Greedy-Le", "metric": optimum.CERTIFIED}, True),
-        ({"explainer": "gradcam", "metric": optimum.SHARE}, True),
-        ({"explainer": "gradcam", "metric": optimum.CERTIFIED}, False),
-        ({"explainer": "Best-p", "metric": optimum.bound_name("LeRF - MoRF")}, False),
-        ({"explainer": "annealing", "metric": "MoRF"}, False),
-        ({"metric": "MoRF"}, False),
-    ],
-)
-def test_rows_that_rest_on_a_search_are_known_by_their_labels(labels, searched):
-    assert optimum.searched(labels) == searched
-
-
 def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
     one, other = ({"low": [1.0, 2.0] * 2, "high": [5.0, 6.0] * 2}, {"low": [9.0, 8.0] * 2, "high": [3.0, 3.5] * 2})
     parts = [table(**one).labelled(network="a"), table(**other).labelled(network="b")]

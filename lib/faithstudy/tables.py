@@ -349,7 +349,7 @@ def refined(
     shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
     printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
     said = f"{model} (published): accuracy {printed[model]:.1%}"
-    said += f"; {network} (this build): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
+    said += f"; {network} (measured): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
     return noted(shown, said)
 
 

@@ -10,7 +10,6 @@ the bound is the other end of what the share of the optimum can be. A share abov
 `orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -54,8 +53,6 @@ MEASURES = {"LeRF − MoRF": {"metric": "LeRF - MoRF"}, SHARE: {"of": MEAN_SHARE
 _EQUAL = 1e-3
 """By how much a share may be above 1: the same order, asked again in other batches and rounded."""
 
-_SEARCHED = re.compile("(TRACE|Best|Greedy)-")
-
 EXACT = 12
 """Up to so many features all subsets are asked, 4096 for each input, and the bound is the optimum."""
 
@@ -74,17 +71,6 @@ def name(metric: Metric) -> str:
 def best_name(metric: Metric) -> str:
     """What tables call the best order that is found: Best-p, Best-Mo-p and so on."""
     return name(metric).replace("TRACE", "Best")
-
-
-def searched(labels: Mapping[str, Label]) -> bool:
-    """Whether a row rests on what a search of a network has found: it is of its order, or an attainable share.
-
-    Rounding decides some step of a search, and then the rest takes another way. A bound is asked without a search, and
-    so is an explanation's share of one. Where all subsets of an input are known, as in `all_subsets`, a search looks
-    its answers up; such orders have other names, and are not meant.
-    """
-    found = _SEARCHED.match(str(labels.get("explainer"))) and not str(labels.get("metric")).startswith(bound_name(""))
-    return labels.get("metric") == SHARE or bool(found)
 
 
 def bound_name(metric: str) -> str:
