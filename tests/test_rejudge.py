@@ -59,9 +59,6 @@ WAYS = [
     "f-fidelity/explainers": """
 large = recorded_table("scores").labels("dataset")
 settings = {k: space(dataset=d) for k, d in zip(("small images", "photographs", "a folder"), large, strict=True)}""",
-    "f-fidelity/explanation-size": """
-found = {(of.attribution, of.share): of for of in recorded_table("sizes").fillna({"refusal": ""}).itertuples()}
-table = recorded_table("sizes")""",
     "f-fidelity/fine-tuning": "test = space(classes=range(10))",
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
@@ -69,7 +66,6 @@ cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases
     "f-fidelity/sizes-of-photographs": """
 cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
     "f-fidelity/time-series": "chosen = {}",
-    "f-fidelity/when-a-size-is-named": "readings = recorded_table('readings')",
     "few-class-fidelity/digits": """
 chosen = dict.fromkeys(architectures)
 first, second = (space(network=list(architectures)[k]) for k in (0, -1))
