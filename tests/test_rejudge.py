@@ -63,8 +63,6 @@ settings = {k: space(dataset=d) for k, d in zip(("small images", "photographs", 
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
 cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases", "spans")]""",
-    "f-fidelity/sizes-of-photographs": """
-cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
     "f-fidelity/time-series": "chosen = {}",
     "few-class-fidelity/digits": """
 chosen = dict.fromkeys(architectures)

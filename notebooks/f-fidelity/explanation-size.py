@@ -307,7 +307,7 @@ def rows_of(rankings):
 overlaps = scores.where(metric="overlap")
 of_all = [(s, name) for s in digit_shares for name in overlaps.where(dataset=set_of[s]).labels("explainer")]
 drawn = [(s, name) for s, name in of_all if middle == s or name == "oracle"]  # in the figures above
-table = run.table("sizes", partial(rows_of, of_all), again=partial(rows_of, drawn))
+table = run.table("sizes", partial(rows_of, of_all), again=lambda: rows_of(drawn).drop(columns="refusal"))
 table = table.fillna({"refusal": ""})
 # A p near the level must not seem to be on its other side, or at it.
 numbers = {"share": ("share", ".2f"), "attribution": ("attribution", ""), "read": ("read", "")}
@@ -415,8 +415,8 @@ def one_by_one():
 
 
 def of_figure():
-    """The same of the image that is shown."""
-    return pd.DataFrame([row_of("oracle", one, size_of_one["oracle"])])
+    """The same of the image that is shown, without the words of a refusal."""
+    return pd.DataFrame([row_of("oracle", one, size_of_one["oracle"])]).drop(columns="refusal")
 
 
 each = run.table("each", one_by_one, again=of_figure)
