@@ -51,17 +51,11 @@ WAYS = [
     *(("AOPC", "", two_maps + n) for n in (21, 3)),
 ]""",
     "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
-    "f-fidelity/explanation-size": """
-found = {(of.attribution, of.share): of for of in recorded_table("sizes").fillna({"refusal": ""}).itertuples()}
-table = recorded_table("sizes")""",
     "f-fidelity/fine-tuning": "test = space(classes=range(10))",
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
 cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases", "spans")]""",
-    "f-fidelity/sizes-of-photographs": """
-cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
     "f-fidelity/time-series": "chosen = {}",
-    "f-fidelity/when-a-size-is-named": "readings = recorded_table('readings')",
     "few-class-fidelity/perturbations": """
 tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}""",
     "saco/ablation": LEARNED,

@@ -147,7 +147,7 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
 
 def _draw_near(figure: plt.Figure) -> None:
     """Put labels that all panels share beside the panels: the layout leaves a gap there that grows with the figure."""
-    if not any(text.get_text() for text in figure.texts):
+    if not figure.axes or not any(text.get_text() for text in figure.texts):
         return
     taken = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
     panels = Bbox.union(taken).transformed(figure.transFigure.inverted())
@@ -604,7 +604,11 @@ def collapsed(axes: Axes, size: Size) -> None:
 
 
 def plateaus(
-    sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
+    sizes: Mapping[str, Size],
+    *,
+    columns: int = 2,
+    truth: float | Mapping[str, float] | None = None,
+    least: int = 30,
 ) -> plt.Figure:
     """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or why none is.
 
@@ -612,6 +616,7 @@ def plateaus(
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
+        least: see `show`.
     """
     figure, grid = _panels(sizes, columns, 2.6, sharex=True)
     for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
@@ -620,7 +625,7 @@ def plateaus(
     key(figure, grid[0, 0])
     figure.supxlabel("explanation size (share of the features)", fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+    return show(figure, least)
 
 
 def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
@@ -637,7 +642,7 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
     key(figure, grid[0, 0])
     figure.supxlabel("share of the block that is removed", fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+    return show(figure, least=30)
 
 
 def _panels(of: Collection, columns: int, height: float, **shared: bool) -> tuple[plt.Figure, np.ndarray]:

@@ -9,6 +9,7 @@ measured.
 import argparse
 import functools
 import hashlib
+import io
 import json
 import shutil
 import sys
@@ -286,9 +287,15 @@ def _rows(block: Block) -> list[tuple[int, int | None]]:
 
 
 def _frames(again: pd.DataFrame, kept: pd.DataFrame, rounding: Rounding) -> Agreement:
-    """The same of other tables, whose rows are known by the columns that hold no fractions."""
+    """The same of other tables, whose rows are known by the columns that hold no fractions.
+
+    Where these are the same, the first that hold fractions count as well.
+    """
+    again = pd.read_csv(io.StringIO(again.to_csv(index=False)))  # as the file of the other gives it
     numbers = [name for name in kept if pd.api.types.is_float_dtype(kept[name]) and name in again]
     about = [name for name in kept if name in again and name not in numbers]
+    while about and numbers and kept[about].duplicated().any():
+        about.append(numbers.pop(0))
     words = [of[about].astype(object).fillna("").astype(str) for of in (again, kept)]
     texts = [of.agg("|".join, axis=1) if about else of.index.astype(str) for of in words]
     place, patched, differing, values = dict(zip(texts[1], kept.index, strict=True)), kept.copy(), [], 0
