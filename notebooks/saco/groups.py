@@ -296,8 +296,7 @@ def like_the_paper(k, called):
 
 printed_means = table2.pivot(index="groups", columns="explainer", values="mean")
 agreement = pd.DataFrame(
-    {"groups": f"K = {k}", "reading": reading}
-    | tables.interval(stats.estimate(both, like_the_paper(k, called)))
+    {"groups": f"K = {k}", "reading": reading} | tables.interval(stats.estimate(both, like_the_paper(k, called)))
     for k in printed_means.index.intersection(numbers_of_groups)
     for reading, called in readings.items()
 )
@@ -314,7 +313,9 @@ mean_fall = stats.estimate(
     cells=[{"explainer": name, "metric": metric} for metric in (few, many) for name in explainers],
     contrasts=torch.tensor([[1.0] * len(explainers) + [-1.0] * len(explainers)]) / len(explainers),
 )
-agrees = [f"{tables.number(stats.estimate(scores, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()]
+agrees = [
+    f"{tables.number(stats.estimate(scores, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()
+]
 agrees[-1] = agrees[-1].replace(
     "the two", f"{summaries.listed(transformers.SIGNED)}, whose signs the paper leaves open"
 )
