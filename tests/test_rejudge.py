@@ -90,7 +90,6 @@ wide = space(x=torch.zeros(1))""",
     "saco/groups": LEARNED,
     "saco/larger-vit": LEARNED,
     "saco/random": f"{LEARNED}; by_group = recorded_table('case')",
-    "saco/settings": "scale = recorded_table('scale')",
     "trace/explainers": f"{TRACE}; features = 64",
     "trace/networks": f"""
 {TRACE}
