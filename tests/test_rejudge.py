@@ -45,16 +45,6 @@ GIVEN = {
     "across/findings": """
 maps = [name for name in recorded_table("infidelity").labels("explainer") if name != "the same everywhere"]
 flat = {"the same everywhere": None}""",
-    "cost/f-fidelity": """
-stages = recorded_table("stages").query("stage != 'total'")
-wide = maps = None
-taken = recorded_table("timed").assign(**{"an image": lambda of: of["seconds"] / of["images"]})""",
-    "cost/forwards": """
-two_maps = 16.15460695785  # measured times, of which only this follows from the recorded estimates
-WAYS = [
-    *(("RFid+", "", two_maps + each * n + 1) for n in (published_draws, 1)),
-    *(("AOPC", "", two_maps + n) for n in (21, 3)),
-]""",
     "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
     "f-fidelity/explainers": """
 large = recorded_table("scores").labels("dataset")
