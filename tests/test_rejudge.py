@@ -45,7 +45,6 @@ GIVEN = {
     "across/findings": """
 maps = [name for name in recorded_table("infidelity").labels("explainer") if name != "the same everywhere"]
 flat = {"the same everywhere": None}""",
-    "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
     "f-fidelity/explainers": """
 large = recorded_table("scores").labels("dataset")
 settings = {k: space(dataset=d) for k, d in zip(("small images", "photographs", "a folder"), large, strict=True)}""",
