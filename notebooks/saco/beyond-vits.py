@@ -308,7 +308,7 @@ for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
 for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
 run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # ## How much of it could be had?

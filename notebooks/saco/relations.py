@@ -161,7 +161,7 @@ for axes in panels[:2]:
     axes.hlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)
     axes.hlines(among, 3.6, 4.4, color="0.35", linestyle="--", linewidth=1)
 panels[0].set_ylabel("rank correlation")
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # *Published* are the paper's numbers, averages over ViT-B, ViT-L and DeiT-B on CIFAR-10, CIFAR-100 and ImageNet: not the
@@ -184,7 +184,7 @@ for axes, ranked in zip(panels, (signed, within), strict=True):
     axes.set(title=titles[ranked])
     axes.tick_params(axis="y", rotation=0)
     axes.grid(False)
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # ## What stands behind the numbers
