@@ -40,17 +40,6 @@ NAMES = ("part", "contrast", "network")
 
 LEARNED = "chosen = [space(model=torch.nn.Linear(1, 10), x=torch.zeros(1, 1))]"  # it has ten classes, as the data
 GIVEN = {
-    "cost/f-fidelity": """
-stages = recorded_table("stages").query("stage != 'total'")
-wide = maps = None
-taken = recorded_table("timed").assign(**{"an image": lambda of: of["seconds"] / of["images"]})""",
-    "cost/forwards": """
-two_maps = 16.15460695785  # measured times, of which only this follows from the recorded estimates
-WAYS = [
-    *(("RFid+", "", two_maps + each * n + 1) for n in (published_draws, 1)),
-    *(("AOPC", "", two_maps + n) for n in (21, 3)),
-]""",
-    "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
     "f-fidelity/fine-tuning": "test = space(classes=range(10))",
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
@@ -62,7 +51,6 @@ tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}
     "saco/groups": LEARNED,
     "saco/larger-vit": LEARNED,
     "saco/random": f"{LEARNED}; by_group = recorded_table('case')",
-    "saco/settings": "scale = recorded_table('scale')",
     "trace/optimality": "exact = dict(zip(('MoRF', 'LeRF'), as_recorded('tr-greedy-exact')))",
 }
 """What stands in place of networks, data and explainers, by page: values of variables of its script."""

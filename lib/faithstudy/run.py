@@ -326,6 +326,11 @@ class Run:
         return replace(claim.verdict, worded=named)
 
     @property
+    def machine(self) -> str:
+        """The processor or GPU that measured this page's tables: that of the record, or this one."""
+        return _device(self._record or provenance.machine())
+
+    @property
     def verdicts(self) -> list[Verdict]:
         """Of its claims, as far as they are judged."""
         return [claim.verdict for _, claim in self._claims]
