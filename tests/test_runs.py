@@ -581,16 +581,6 @@ def test_the_stamp_says_what_was_measured_again_and_when_the_record_was_made(rep
     files = {"scores": "scores.parquet", "trained": "trained.csv", "claims": "claims.csv"}
     recorded |= {"cpu": "old", "gpu": None, "networks": []}
     tables = {table: {"file": file} for table, file in files.items()}
-        "commit": "abcdef0123456",
-        "dirty": False,
-        "seconds": 3720.0,
-        "cpu": "old",
-    }
-    tables = {
-        "scores": {"file": "scores.parquet"},
-        "trained": {"file": "trained.csv"},
-        "claims": {"file": "claims.csv"},
-    }
     again = {"scores": "8 of 1,000, 0 of 656 numbers differ", "trained": "training"}
     about = stamp.provenance | {"again": again, "tables": tables, "recorded": recorded | {"gpu": None, "networks": []}}
     page = results.Stamp(about, [])._repr_markdown_()
