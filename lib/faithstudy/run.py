@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import platform
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -563,26 +564,31 @@ class Stamp:
         by = "" if p["pipeline"] else ", run by hand"
         return f"{p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
-    def again(self) -> str:
-        """What was measured again, and of what nothing was, in one line; "": nothing is recorded."""
+    def again(self) -> tuple[str, str]:
+        """What was measured again, in a line; and by table, with why the others were not."""
         said, tables = self.provenance.get("again", {}), self.provenance["tables"]
-        counted = {table: of.partition(", ") for table, of in said.items() if " of " in of}
-        found = [
-            f"{table} {some} {'inputs' if tables[table]['file'].endswith('.parquet') else 'rows'}, {differing}"
-            for table, (some, _, differing) in counted.items()
-        ]
-        text = f"Measured again here: {'; '.join(found)}" if found else ""
-        text += "; verdicts unchanged." if found and "claims" in tables else "." * bool(found)
-        left = [f"{table} ({why})" for table, why in said.items() if table not in counted]
-        return f"{text} Not measured again: {', '.join(left)}.".strip() if left else text
+        each, counts = [], []
+        for table, of in said.items():
+            some, _, differing = of.partition(", ")
+            if differing:
+                counts.append([int(of.replace(",", "")) for of in re.findall(r"\d[\d,]*", differing)])
+                some += " inputs, " if tables[table]["file"].endswith(".parquet") else " rows, "
+            each.append(f"{table} {some}{differing}" if differing else f"{table} not ({of})")
+        if not counts:
+            return "", "; ".join(each)
+        different, numbers = map(sum, zip(*counts, strict=True))
+        line = f"{len(counts)} tables, {different:,} of {numbers:,} numbers differ"
+        line = next(of for of in each if " not (" not in of) if len(counts) == 1 else line
+        return f"Measured again here: {line}" + "; verdicts unchanged" * ("claims" in tables) + ".", "; ".join(each)
 
     def __repr__(self) -> str:
         return f"Provenance: {self._head()}"
 
     def _repr_markdown_(self) -> str:
-        p, checked = self.shown, self.provenance
+        p, checked, (line, each) = self.shown, self.provenance, self.again()
         rows = {
             "Tables": ", ".join(download._repr_markdown_() for download in self.downloads) or "none",
+            "Measured again": plain(each) or "nothing",
             "Parameters": _listed(p["parameters"]),
             "Networks": _networks(p["networks"] or []),
             "Machine": plain("; ".join(filter(None, [p["cpu"], p["gpu"]]))),
@@ -596,7 +602,7 @@ class Stamp:
         }
         body = "\n".join(f"- **{term}**: {text}" for term, text in rows.items())
         head = f":::{{dropdown}} **Provenance** {plain(self._head())}\n:class-container: faithlab-provenance"
-        return f"{plain(self.again())}\n\n{head}\n\n{body}\n:::\n"
+        return f"{plain(line)}\n\n{head}\n\n{body}\n:::\n"
 
 
 def _device(machine: Mapping[str, Any]) -> str:

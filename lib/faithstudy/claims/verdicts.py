@@ -275,7 +275,7 @@ def evidence(frame: pd.DataFrame) -> str:
         networks = list(dict.fromkeys(together))
         datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
         images = sorted({int(n) for n in estimated["images"]})
-        span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
+        span = " to ".join(f"{n:,}" for n in dict.fromkeys((images[0], images[-1])))
         text += f". On {_listed(networks)}, {span} {several if images[-1] != 1 else unit} of {_listed(datasets)}"
         lost = int(estimated["missing"].max())  # many parts lack the same scores
         most = "up to " if lost > estimated["missing"].min() else ""
@@ -292,7 +292,7 @@ def evidence(frame: pd.DataFrame) -> str:
         elif asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
-            text += f" Were the estimates the truth, about {_round(needed)} {several} would decide the claim."
+            text += f" Were the estimates the truth, about {_round(needed):,} {several} would decide the claim."
         elif needed < math.inf:
             text += (
                 f" Were the estimates the truth, not even {FAR_MORE} times as many {several} would decide the claim."
