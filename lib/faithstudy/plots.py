@@ -1,7 +1,6 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
 import base64
-import html
 import io
 import itertools
 import json
@@ -16,7 +15,7 @@ import seaborn as sns
 import torch
 from IPython import get_ipython
 from IPython.core.pylabtools import print_figure
-from IPython.display import HTML
+from IPython.display import Markdown
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -33,7 +32,7 @@ from faithlab.metrics.size import LEAST_ROWS, Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
-from faithstudy.display_names import named
+from faithstudy.display_names import named, plain
 
 _PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
 COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLACES.items()}
@@ -869,7 +868,7 @@ def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Fig
     return show(figure)
 
 
-def movable(sizes: Mapping[str, Size]) -> HTML:
+def movable(sizes: Mapping[str, Size]) -> Markdown:
     """What was read, for a figure with a slider over the caps, which `book/_static/movable.js` draws.
 
     Args:
@@ -897,16 +896,12 @@ def movable(sizes: Mapping[str, Size]) -> HTML:
                 "fits": [numbers(fit[j]) for _, j in own],
             }
         )
-    quoted = html.escape(json.dumps(panels, separators=(",", ":")), quote=True)
-    return HTML(
-        f'<div class="faithlab-movable" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
-        "show the same curves.</noscript></div>"
-    )
+    return _movable({"kind": "measured", "panels": panels}, "The figures above show the same curves.")
 
 
 def removal(
     rows: Mapping[str, tuple[Tensor, Tensor, Tensor]], shares: Tensor, *, across: str, down: str, alt: str
-) -> HTML:
+) -> Markdown:
     """Images with more and more removed, for a figure with a slider, which `book/_static/movable.js` draws.
 
     Without scripts it is one strip of all these images.
@@ -923,11 +918,11 @@ def removal(
         {"name": name, "answers": [round(p, 4) for p in answers.tolist()], "kept": kept.bool().tolist()}
         for name, (_, answers, kept) in rows.items()
     ]
-    told = {"shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down, "ways": ways}
-    return _movable_strip("removed", told, [pictures for pictures, _, _ in rows.values()], alt)
+    told = {"kind": "removed", "shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down}
+    return _movable(told | {"ways": ways}, _strip([pictures for pictures, _, _ in rows.values()], alt))
 
 
-def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> HTML:
+def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> Markdown:
     """SaCo's bets on pairs of groups, for a figure with a slider, which `book/_static/movable.js` draws.
 
     It has an address, so that a page of a part can show it, too: see `book/gallery.py`. Without scripts it is one strip
@@ -946,22 +941,23 @@ def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str
         stakes = saco.bets(groups)[0]
         stakes = [round(stake, 6) for stake in (stakes / stakes.abs().sum()).tolist()]
         ways.append({"name": ranking, **numbers, "stakes": stakes})
-    return _movable_strip("bets", {"down": down, "ways": ways}, [pictures for pictures, _ in rows.values()], alt, name)
+    told = {"kind": "bets", "down": down, "ways": ways}
+    return _movable(told, _strip([pictures for pictures, _ in rows.values()], alt), name)
 
 
-def _movable_strip(kind: str, told: Mapping[str, Any], rows: Sequence[Tensor], alt: str, name: str = "") -> HTML:
-    """What the script is told, and the pictures [K, 3, H, W] of each row in one image."""
+def _strip(rows: Sequence[Tensor], alt: str) -> str:
+    """The pictures [K, 3, H, W] of each row in one image."""
     sheet = torch.cat([torch.cat(list(pictures), 2) for pictures in rows], 1)  # [3, rows H, K W]
     file = io.BytesIO()
     pixels = (255 * sheet.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().contiguous().numpy()
     Image.fromarray(pixels).save(file, "PNG", optimize=True)
-    quoted = html.escape(json.dumps(told, separators=(",", ":"), ensure_ascii=False), quote=True)
-    source = base64.b64encode(file.getvalue()).decode()
-    address = f' id="{html.escape(name, quote=True)}"' if name else ""
-    return HTML(
-        f'<div class="faithlab-movable"{address} data-{kind}="{quoted}">'
-        f'<img class="strip" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{source}"></div>'
-    )
+    return f"![{plain(alt)}](data:image/png;base64,{base64.b64encode(file.getvalue()).decode()})"
+
+
+def _movable(told: Mapping[str, Any], still: str, name: str = "") -> Markdown:
+    """What the script is told, below what stands there without scripts."""
+    head = ":::{div} faithlab-movable" + f"\n:name: {name}" * bool(name)
+    return Markdown(f"{head}\n\n{still}\n\n```json\n{json.dumps(told, ensure_ascii=False)}\n```\n:::\n")
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
