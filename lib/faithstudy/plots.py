@@ -32,6 +32,7 @@ from faithlab.metrics.size import LEAST_ROWS, Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
+from faithstudy import numbers
 from faithstudy.display_names import named, plain
 
 _PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
@@ -1082,7 +1083,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
             look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
             axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
             if symbol:
-                text = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
+                text = numbers.number(row.T, 2)
                 if many:  # narrow cells: .50 and 1, and no symbol for what is grey
                     text, symbol = text.removesuffix(".00").replace("0.", "."), symbol.replace("?", "")
                 font = "xx-small" if many else "small"
@@ -1183,7 +1184,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     filled[range(len(filled)), range(len(filled))] = 1.0
     order = square.index[hierarchy.leaves_list(hierarchy.linkage(filled, "average"))]
     square, sure = square.loc[order, order], sure.loc[order, order]
-    text = square.map("{:.1f}".format).where(sure, "").to_numpy()
+    text = square.map(lambda value: numbers.number(value, 1)).where(sure, "").to_numpy()
     side = 1.8 + 0.31 * len(order)
     figure, axes = plt.subplots(figsize=(side + 0.9, side))
     look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}
