@@ -1122,7 +1122,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     square, sure = square.loc[order, order], sure.loc[order, order]
     text = square.map(lambda value: numbers.number(value, 1)).where(sure, "").to_numpy()
     side = 1.8 + 0.31 * len(order)
-    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    figure, axes = plt.subplots(figsize=(side + 0.9, side), layout="constrained")
     look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}
     sns.heatmap(square, vmin=-1, vmax=1, cmap="RdBu", ax=axes, **look)
     axes.set_facecolor("0.93")  # the diagonal, and what has no correlation
