@@ -116,7 +116,7 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
         for which, ticks in {"major": axis.majorTicks, "minor": axis.minorTicks}.items():
             if any(tick.label1.get_fontsize() <= SMALLEST for tick in ticks):
                 axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
-    figure.set_layout_engine("constrained")
+    figure.set_layout_engine("constrained" if figure.axes else "none")
     figure.set_figwidth(min(figure.get_figwidth(), COLUMN))
     for _ in range(4):  # what lies beside the axes, such as a legend, keeps its width
         figure.draw_without_rendering()
@@ -314,32 +314,24 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         row: the label that makes the rows of the figure.
         col: the label that makes the columns of the figure.
     """
-    grid = sns.displot(
-        scores.where(metric=["S=", "S≠"]).frame(),
-        x="value",
-        hue="metric",
-        hue_order=["S=", "S≠"],
-        row=row,
-        col=col,
-        bins=20,
-        binrange=(0, 1),
-        stat="probability",
-        common_norm=False,
-        element="step",
-        height=0.95,
-        aspect=1.58 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
-        facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
-    )
-    grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
-    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):  # above its row: beside it it takes width
-        axes.set_title(name, fontsize="small", fontweight="normal", loc="left")
-    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
-        axes.set_title(f"{name}\n{axes.get_title(loc='left')}", fontsize="small", fontweight="normal", loc="left")
-    grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
-    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
-    for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
-        text.set_text(name)
-    return show(grid.figure)
+    found = scores.where(metric=["S=", "S≠"]).frame()
+    rows, cols = (list(dict.fromkeys(found[name])) for name in (row, col))
+    size = (min(COLUMN, 1.9 * len(cols)), 0.95 * len(rows) + 0.6)
+    figure, grid = plt.subplots(len(rows), len(cols), figsize=size, squeeze=False, sharex=True)
+    for of_row, name in zip(grid, rows, strict=True):
+        for axes, other in zip(of_row, cols, strict=True):
+            own = found[(found[row] == name) & (found[col] == other)]
+            for metric, label in {"S=": "$S^{=}$", "S≠": r"$S^{\neq}$"}.items():
+                values = own.loc[own["metric"] == metric, "value"].dropna()
+                shares = np.full(len(values), 1 / max(1, len(values)))
+                axes.hist(values, 20, (0, 1), weights=shares, histtype="stepfilled", alpha=0.5, label=label)
+            heads = [other if axes in grid[0] else "", name if axes is of_row[0] else ""]  # beside a row it takes width
+            axes.set_title("\n".join(filter(None, heads)), fontsize="small", fontweight="normal", loc="left")
+            axes.set(yticks=[], xticks=[0, 0.5, 1])
+    figure.supxlabel("distance", fontsize="small")
+    figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
+    key(figure, grid[0, 0])
+    return show(figure)
 
 
 _REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
@@ -534,7 +526,11 @@ def collapsed(axes: Axes, size: Size) -> None:
 
 
 def plateaus(
-    sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
+    sizes: Mapping[str, Size],
+    *,
+    columns: int = 2,
+    truth: float | Mapping[str, float] | None = None,
+    least: int = 30,
 ) -> plt.Figure:
     """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or why none is.
 
@@ -542,13 +538,14 @@ def plateaus(
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
+        least: see `show`.
     """
 
     def draw(axes: Axes, name: str, size: Size) -> None:
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
         axes.set_title(f"{name}\n{_unnamed(size) if size.refusal else size}", fontsize="small")
 
-    return _each(sizes, columns, draw, "explanation size (share of the features)", sharex=True)
+    return _each(sizes, columns, draw, "explanation size (share of the features)", least, sharex=True)
 
 
 def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
@@ -563,11 +560,11 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
         collapsed(axes, size)
         axes.set_title(name, fontsize="small")
 
-    return _each(sizes, columns, draw, "share of the block that is removed")
+    return _each(sizes, columns, draw, "share of the block that is removed", 30)
 
 
 def _each(
-    sizes: Mapping[str, Size], columns: int, draw: Callable[[Axes, str, Size], None], x: str, **shared: bool
+    sizes: Mapping[str, Size], columns: int, draw: Callable[[Axes, str, Size], None], x: str, least: int, **shared: bool
 ) -> plt.Figure:
     """A panel for each size."""
     figure, grid = _panels(sizes, columns, 2.6, **shared)
@@ -576,7 +573,7 @@ def _each(
     key(figure, grid[0, 0])
     figure.supxlabel(x, fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+    return show(figure, least)
 
 
 def _panels(of: Collection, columns: int, height: float, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
