@@ -14,7 +14,7 @@ import yaml
 from faithlab.scores import Scores
 from faithstudy import paths, published
 from faithstudy.claims import REPRODUCED, UNDECIDED
-from faithstudy.run import recorded
+from faithstudy.records import recorded
 
 QUESTION = {
     "question": "Is A better?",

@@ -15,7 +15,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import paths, plots, tables
-from faithstudy.run import recorded
+from faithstudy.records import recorded
 from faithstudy.trials import examination, truth
 from faithstudy.trials.examination import NONE, ORACLE
 
