@@ -15,7 +15,7 @@ from judged import SYMBOLS, Page, anchor, folder, grouped, of
 from faithstudy import diagnostics, plots
 from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithstudy.claims.verdicts import BETWEEN, POOLED, deciding, unit_of
-from faithstudy.numbers import interval, number
+from faithstudy.numbers import interval, number, places
 
 DECIDES = {
     REPRODUCED: ("holds",),
@@ -202,23 +202,15 @@ def _label(row: pd.Series, several: pd.Series) -> str:
 
 def numbers(parts: pd.DataFrame) -> str:
     """Every contrast of a claim: its estimate, each network's, what is published and the claimed side (HTML)."""
-    pooled = parts[parts["network"] == POOLED]
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
-    names = list(dict.fromkeys(each["network"]))
-    own = each.groupby(["part", "contrast"])[["network", "value"]].agg(list)
-    rows = []
-    for _, row in pooled.iterrows():
-        networks = (
-            dict(zip(*own.loc[row["part"], row["contrast"]], strict=True))
-            if len(each) and row["kind"] != "counted"
-            else {}
-        )
-        told = {
-            name: number(networks[name]) if name in networks else ""
-            for name in names[: FEW if len(names) <= FEW else 0]
-        }
+    names, rows = list(dict.fromkeys(each["network"])), []
+    for _, row in parts[parts["network"] == POOLED].iterrows():
+        digits = places(row["low"], row["high"])
+        own = each[(each["part"] == row["part"]) & (each["contrast"] == row["contrast"])]
+        own = {name: number(value, digits) for name, value in zip(own["network"], own["value"], strict=True)}
+        told = {name: own.get(name, "") for name in names}
         if len(names) > FEW:
-            told = {"networks": "; ".join(f"{name} {number(value)}" for name, value in networks.items())}
+            told = {"networks": "; ".join(f"{name} {value}" for name, value in own.items())}
         rows.append(
             {"part": "premise: " * row["premise"] + row["part"], "contrast": row["contrast"], "outcome": row["outcome"]}
             | {"measured": measured(row)}
@@ -226,9 +218,9 @@ def numbers(parts: pd.DataFrame) -> str:
             | {"published": number(row["printed"]), "claimed": side(row)}
         )
     table = pd.DataFrame(rows)
-    table = table.loc[:, [name == "measured" or table[name].isin(("", "–")).sum() < len(table) for name in table]]
     table["part"] = table["part"].where(table["part"] != table["part"].shift(), "")
-    return f'<div class="faithlab-scroll">{_html(table)}</div>'
+    filled = [name for name in table if not table[name].isin(("", "–")).all()]
+    return f'<div class="faithlab-scroll">{_html(table[filled])}</div>'
 
 
 def _html(table: pd.DataFrame) -> str:
@@ -257,20 +249,22 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
     blocks = [f"**{len(claims)} claims: {counted(claims)}.**", listed, LEGEND]
     target.mkdir(parents=True, exist_ok=True)
     for says, group in grouped(claims):
-        blocks.append(f"## {says or group['claim'].iloc[0].rstrip('.')}")
-        drawn = figure([(c["own"], of(by[c["page"]], c["id"])) for _, c in group.iterrows()])
+        drawn, shown = figure([(c["own"], of(by[c["page"]], c["id"])) for _, c in group.iterrows()]), ""
         if drawn:
             name = f"{group['id'].iloc[0]}.svg"
             drawn.savefig(target / name, metadata={"Date": None})
-            alt = f"Forest plot: {'; '.join(group['own'] if says else group['claim'])}. Its numbers stand below."
-            image = f'<img src="../../forest/{name}" alt="{html.escape(alt, quote=True)}" loading="lazy">'
-            blocks.append(f"<figure>{image}</figure>")
-        blocks += [_claim(claim, by[claim["page"]], caveats(by[claim["page"]])) for _, claim in group.iterrows()]
+            alt = html.escape(f"Forest plot: {says or group['claim'].iloc[0]} Its numbers stand below.", quote=True)
+            shown = f'<figure><img src="../../forest/{name}" alt="{alt}" loading="lazy"></figure>\n\n'
+        if says:
+            blocks += [f"## {says}", shown]
+        for _, claim in group.iterrows():
+            page = by[claim["page"]]
+            blocks.append(_claim(claim, page, caveats(page), "" if says else shown))
     return "\n\n".join(blocks) + "\n"
 
 
-def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> str:
-    """A claim: its verdict and sentence, and folded its numbers, what may be the reason, and where it was measured."""
+def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], shown: str) -> str:
+    """A claim: its verdict and sentence, its plot, and folded its numbers, what may be the reason, and its test."""
     parts, reasons = of(page, claim["id"]), page.reasons[page.reasons["claim"] == claim["id"]]
     about = {
         "In the paper": html.escape(claim["where"]),
@@ -294,5 +288,5 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
     )
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {claim['claim']} {claim['evidence']}\n\n{folded}"
+        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {claim['claim']} {claim['evidence']}\n\n{shown}{folded}"
     )

@@ -32,6 +32,16 @@ def number(value: float, digits: int | None = None, *, plus: bool = False) -> st
     return (text if text.strip("+-0.,") else text.lstrip("+-")).replace("-", "−")
 
 
+def places(low: float, high: float) -> int | None:
+    """Digits after the point with which an interval has two significant ones in its width; None: it has no width.
+
+    >>> places(0.0114, 0.0158), places(1.7, 2), places(0.5, 0.5)
+    (4, 2, None)
+    """
+    width = high - low
+    return max(0, 1 - math.floor(math.log10(width))) if ROUNDING < width < math.inf else None
+
+
 def interval(
     value: float,
     low: float = math.nan,
@@ -43,9 +53,18 @@ def interval(
 ) -> str:
     """A number with its interval, where it has one; `unit` stands behind the number, such as " %".
 
-    >>> interval(0.3489, 0.30, 0.4012, 2), interval(36.84, 34.1, 40, 1, unit=" %"), interval(2)
+    Args:
+        value: the number.
+        low: where its interval begins; NaN: it has none.
+        high: where its interval ends.
+        digits: after the point; None: as `places` says, else three significant ones.
+        unit: behind the number.
+        plus: numbers above 0 have their sign, too.
+
+    >>> interval(0.3489, 0.30, 0.4012), interval(36.84, 34.1, 40, 1, unit=" %"), interval(2)
     ('0.35 [0.30, 0.40]', '36.8 % [34.1, 40.0]', '2')
     """
+    digits = places(low, high) if digits is None else digits
     said = number(value, digits, plus=plus) + (unit if not math.isnan(value) else "")
     if math.isnan(value) or math.isnan(low):
         return said
