@@ -32,8 +32,10 @@ TENFOLD = 10
 """Estimates whose widths differ more are on axes of their own: the narrow ones would be dots."""
 FEW = 4
 """Networks that have a column each."""
-LINE, AXIS, LEFT, WIDTH, SIZE = 0.17, 0.34, 0.36, 0.34, 9.5
-"""Heights of a line and of an axis, in inches; place and width of the axes, as shares of a column; size of text."""
+LINE, AXIS, TITLE = 0.17, 0.34, 0.24
+"""Heights in a forest plot, in inches."""
+LEFT, WIDTH, SIZE = 0.36, 0.34, 9.5
+"""Where its axes begin and how wide they are, as shares of a column; the size of its text, in points."""
 LEGEND = (
     "In the plots: ● estimate and 95 % interval, ○ each network, ◆ published, shaded: the claimed side. Green holds, "
     "red fails, brown depends on the network, grey is open.\n"
@@ -79,26 +81,14 @@ def decisive(verdict: str, parts: pd.DataFrame) -> str:
     row = telling(verdict, parts)
     own = parts[(parts["part"] == row["part"]) & (parts["network"] == POOLED)]
     contrast = f", {row['contrast']}" * (len(own) > 1)
-    return f"{row['part']}{contrast}: {measured(row)} (claimed: {side(row)})"
+    inputs = f"; {number(row['images'], 0)} {unit_of(parts, row['images'])}" * (row["kind"] != "counted")
+    return f"{row['part']}{contrast}: {measured(row)} (claimed: {side(row)}{inputs})"
 
 
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     """A claim, its verdict and the number that decides it (HTML)."""
     said = f"“{html.escape(claim['claim'].rstrip('.'))}”: <strong>{claim['verdict']}</strong>"
     return f"{said}. {html.escape(decisive(claim['verdict'], parts))}".rstrip(". ") + "."
-
-
-def spoken_of(parts: pd.DataFrame) -> str:
-    """The networks, the number of inputs and the data that parts speak of."""
-    own = parts[~parts["premise"]]
-    names = words.networks(own.loc[~own["network"].isin((POOLED, BETWEEN)), "network"])
-    sets = list(dict.fromkeys(own.loc[own["datasets"] != "", "datasets"]))
-    counts = own.loc[(own["network"] == POOLED) & (own["kind"] != "counted"), "images"].dropna().astype(int)
-    if counts.empty:
-        return ""
-    span = " to ".join(number(end, 0) for end in dict.fromkeys((counts.min(), counts.max())))
-    inputs = f"{span} {unit_of(parts, counts.max())}" + (f" of {sets[0]}" if len(sets) == 1 else "")
-    return " · ".join([", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" * (len(names) > FEW)), inputs])
 
 
 def counted(claims: pd.DataFrame) -> str:
@@ -157,10 +147,10 @@ def figure(claims: Sequence[tuple[str, pd.DataFrame]]) -> plt.Figure | None:
     several = parts[parts["network"] == POOLED].groupby(["claim", "part"]).size() > 1
     labels = [[_label(row, several) for _, row in own.iterrows()] for _, own in panels]
     heights = [LINE * sum(1.2 + text.count("\n") for text in texts) for texts in labels]
-    tall = sum(heights) + len(panels) * AXIS + LINE * sum(bool(title) for title, _ in panels)
-    sheet, top = plt.figure(figsize=(plots.COLUMN, tall)), 1.0
+    tall = sum(heights) + len(panels) * AXIS + TITLE * sum(bool(title) for title, _ in panels) + 0.05
+    sheet, top = plt.figure(figsize=(plots.COLUMN, tall)), 1 - 0.05 / tall
     for (title, own), texts, height in zip(panels, labels, heights, strict=True):
-        top -= (height + LINE * bool(title)) / tall
+        top -= (height + TITLE * bool(title)) / tall
         axes = sheet.add_axes((LEFT, top, WIDTH, height / tall))
         top -= AXIS / tall
         _panel(axes, own, texts, each)
@@ -173,18 +163,20 @@ def _panel(axes: plt.Axes, own: pd.DataFrame, texts: Sequence[str], each: pd.Ser
     """Draw estimates that share the claimed side and a scale; `each` has the estimates of the networks."""
     lines = np.array([1.2 + text.count("\n") for text in texts])
     at = np.cumsum(lines) - lines / 2
-    ours = own[["value", "low", "high", "claimed_low", "claimed_high"]].to_numpy(dtype=float)
-    low, high = np.min(ours[np.isfinite(ours)]), np.max(ours[np.isfinite(ours)])
+    networks = [each.get((row["claim"], row["part"], row["contrast"]), []) for _, row in own.iterrows()]
+    ours = np.append(
+        own[["value", "low", "high", "claimed_low", "claimed_high"]].to_numpy(float), np.concatenate(networks)
+    )
+    low, high = ours[np.isfinite(ours)].min(), ours[np.isfinite(ours)].max()
     room = 0.05 * ((high - low) or abs(high) or 1.0)
     ends = (low - room, high + room)
     axes.set(xlim=ends, ylim=(lines.sum(), 0))
     axes.axvspan(*np.clip(own.iloc[0][["claimed_low", "claimed_high"]].astype(float), *ends), color="#dcebee")
-    for y, (_, row) in zip(at, own.iterrows(), strict=True):
+    for y, (_, row), values in zip(at, own.iterrows(), networks, strict=True):
         colour = COLOURS[row["outcome"]]
         axes.plot([row["low"], row["high"]], [y, y], color=colour)
         axes.plot(row["value"], y, "o", color=colour, markersize=6)
-        networks = each.get((row["claim"], row["part"], row["contrast"]), [])
-        axes.plot(np.clip(networks, *ends), [y] * len(networks), "o", color=colour, fillstyle="none", markersize=4)
+        axes.plot(values, [y] * len(values), "o", color=colour, fillstyle="none", markersize=4)
         axes.plot(np.clip(row["printed"], *ends), y, "D", color="#a65200", markersize=5)
         axes.text(1.03, y, measured(row), transform=axes.get_yaxis_transform(), va="center", fontsize=SIZE)
     axes.set_yticks(at, texts)

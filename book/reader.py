@@ -162,7 +162,7 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
 
 
 def box(page: Page, caveats: Sequence[tuple[str, str]] = (), headline: str = "") -> str:
-    """The box below a page's title: the answer in a sentence, verdicts, whom they speak of, caveats (HTML).
+    """The box below a page's title: the answer in a sentence, verdicts, caveats (HTML).
 
     Args:
         page: what its run says of claims.
@@ -180,8 +180,6 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = (), headline: str = "")
             for _, c in page.claims.iterrows()
         )
         lines.append(f"<details><summary>The claims and the numbers that decide</summary><ul>{items}</ul></details>")
-    if spoken := forest.spoken_of(page.parts):
-        lines.append(f'<p class="faithlab-whom">The claims speak of {html.escape(spoken)}.</p>')
     if caveats:
         shown = "".join(
             f'<li><span class="faithlab-caveat">{html.escape(badge)}</span> <span>{html.escape(says)}</span></li>'

@@ -57,8 +57,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page], drawn: Path
     for paper in claims["paper"].unique():
         found[f"claims-{judged.folder(paper)}"] = forest.verdicts(pages, paper, drawn, reader.caveats)
     for name, (make, tables) in MADE.items():
-        files = [path for table in tables for path in sorted(results.glob(table))]
-        if len(files) >= len(tables):
+        if files := sorted(results.glob(tables)):
             found[name] = make(*files)
     for name, what in ({"law": plots.law()} | found).items():
         if isinstance(what, plt.Figure):
@@ -173,22 +172,17 @@ def _cell(row: Any, trial: str) -> str:
     return f'<td {kind} data-label="{html.escape(trial, quote=True)}">{sign} {number(row.T, 2)}</td>'
 
 
-def _examined(trust: Path, price: Path) -> str:
+def _examined(path: Path) -> str:
     """Which metric to use for what kind of network, by the trials that it passes and fails."""
-    trust, price = pd.read_csv(trust), pd.read_csv(price)
+    trust, price = pd.read_csv(path), pd.read_csv(path.with_name("price.csv"))
     forwards = profiles.defaults("across/findings")["forwards"]
     advice = examination.advice(trust, price)
-    take = examination.recommended(advice, price, forwards)
-    rows = []
+    take, rows = examination.recommended(advice, price, forwards), []
     for kind, own in advice.groupby("kind", sort=False):
-        own = own.set_index("metric").fillna({examination.PASSED: "", examination.OPEN: ""})
-        chosen = take.get(kind)
-        others = [name for name in own.index[own["place"].notna()] if name != chosen]
-        told = own.loc[chosen] if chosen else {examination.PASSED: "", examination.OPEN: ""}
-        rows.append(
-            {"Network": kind, "Use": f"**{chosen}**" if chosen else "none passes what it must and fails none"}
-            | {"It passes": told[examination.PASSED], "Open": told[examination.OPEN], "Or": ", ".join(others) or "none"}
-        )
+        passed, others = own.set_index("metric")[examination.PASSED], own.loc[own["place"].notna(), "metric"]
+        rows.append({"Network": kind, "Use": f"**{take[kind]}**" if kind in take else "none passes and fails none"})
+        rows[-1] |= {"It passes": passed[take[kind]] if kind in take else "–"}
+        rows[-1] |= {"Or": ", ".join(name for name in others if name != take.get(kind)) or "–"}
     return (
         f"{markdown(rows)}\n*Use*: of the metrics that fail no trial, the one that passes most, and of those the "
         f"cheapest, with {number(forwards, 0)} model evaluations to spend. It has to pass {examination.BUILT} and one "
@@ -211,29 +205,20 @@ def _sizes(path: Path) -> str:
 def _ones(*files: Path) -> str:
     """How many single images have a size, by data and ranking, and whether it is the known one."""
     rows = []
-    for each, sizes in zip(files[::2], files[1::2], strict=True):
-        page = each.parent.name
-        each, sizes = (
-            pd.read_csv(f).rename(columns={"explainer": "ranking", "attribution": "ranking"}) for f in (each, sizes)
-        )
+    for path in files:
+        page, names = path.parent.name, {"explainer": "ranking", "attribution": "ranking"}
+        each, sizes = (pd.read_csv(path.with_name(f"{table}.csv")).rename(columns=names) for table in ("each", "sizes"))
         if "truth" not in sizes:  # of the digits, images of one share are asked one by one, the middle one
             middle = sorted(sizes["share"].unique())[sizes["share"].nunique() // 2]
             sizes, each = sizes.assign(data="digits", truth=middle), each.assign(data="digits")
-        truth = sizes.groupby("data")["truth"].first()
-        for (data, ranking), own in each.replace({"ranking": {"oracle": "truth"}}).groupby(
-            ["data", "ranking"], sort=False
-        ):
+        each, truth = each.replace({"ranking": {"oracle": "truth"}}), sizes.groupby("data")["truth"].first()
+        for (data, ranking), own in each.groupby(["data", "ranking"], sort=False):
             named = own.dropna(subset="size")
-            right = int(holds(named["low"], named["high"], truth[data]).sum())
-            known = f"{right} of {len(named)}" if pd.notna(truth[data]) else "unknown"
-            rows.append(
-                {"Data": f"[{data}](../notebooks/f-fidelity/{page})", "Ranking": ranking}
-                | {
-                    "Images with a size": f"{len(named)} of {len(own)}",
-                    "Median size": number(named["size"].median(), 2),
-                }
-                | {"Intervals that hold the known size": known if len(named) else "–"}
-            )
+            right = f"{int(holds(named['low'], named['high'], truth[data]).sum())} of {len(named)}"
+            rows.append({"Data": f"[{data}](../notebooks/f-fidelity/{page})", "Ranking": ranking})
+            rows[-1] |= {"Images with a size": f"{len(named)} of {len(own)}"}
+            rows[-1] |= {"Median size": number(named["size"].median(), 2)}
+            rows[-1] |= {"Hold the known size": right if len(named) and pd.notna(truth[data]) else "–"}
     return markdown(rows)
 
 
@@ -296,20 +281,13 @@ def _metrics() -> str:
 
 
 MADE = {
-    "answer": (_answer, ["f-fidelity/images/correlations.csv"]),
-    "matrix": (_matrix, ["across/examination/trust.csv"]),
-    "examination": (_examined, ["across/examination/trust.csv", "across/examination/price.csv"]),
-    "sizes": (_sizes, ["f-fidelity/explanation-size/sizes.csv"]),
-    "ones": (
-        _ones,
-        [
-            f"f-fidelity/{page}/{table}.csv"
-            for page in ("explanation-size", "sizes-beyond-digits", "sizes-of-photographs")
-            for table in ("each", "sizes")
-        ],
-    ),
-    "goals": (_goals, ["f-fidelity/when-a-size-is-named/scores.parquet"]),
-    "robustness": (_robustness, ["f-fidelity/*/robustness.csv"]),
-    "reco-rates": (_rates, ["reco-mege/*/rates.csv"]),
+    "answer": (_answer, "f-fidelity/images/correlations.csv"),
+    "matrix": (_matrix, "across/examination/trust.csv"),
+    "examination": (_examined, "across/examination/trust.csv"),
+    "sizes": (_sizes, "f-fidelity/explanation-size/sizes.csv"),
+    "ones": (_ones, "f-fidelity/*/each.csv"),
+    "goals": (_goals, "f-fidelity/when-a-size-is-named/scores.parquet"),
+    "robustness": (_robustness, "f-fidelity/*/robustness.csv"),
+    "reco-rates": (_rates, "reco-mege/*/rates.csv"),
 }
 """What makes it, of which tables of a build."""

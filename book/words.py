@@ -1,6 +1,5 @@
 """Names as a reader knows them: the registry's short names never reach a page's box or table."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,10 +14,6 @@ LABELS = {
     "three layers": NETWORKS["cnn3"],
 }
 """Names of networks in long tables that are no names for a reader."""
-VARIANT = re.compile(
-    r"( ?(original|fine-tuned|trained apart|another image|beta [\d.]+|fold \d+|\(seed \d+\)|simulated))+$"
-)
-"""End of a network's label that says which of several of one kind it is."""
 PARTS = {
     "it costs the fine-tuned network less": "it costs the fine-tuned network less, by",
     "it loses less than a quarter": "of the best it reaches more than three quarters",
@@ -35,12 +30,6 @@ def label(text: str) -> str:
     """The label of one or several networks with names that a reader knows."""
     told = (one.partition(", ") for one in text.split(" and "))
     return " and ".join(f"{LABELS.get(name) or NETWORKS.get(name) or name}{comma}{more}" for name, comma, more in told)
-
-
-def networks(labels: Iterable[str]) -> list[str]:
-    """Names of networks without what tells several of one kind apart, each once."""
-    names = (VARIANT.sub("", label(one).partition(", ")[0]) for text in labels for one in text.split(" and "))
-    return [name for name in dict.fromkeys(names) if name]
 
 
 def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
