@@ -62,7 +62,7 @@ def side(row: pd.Series) -> str:
 def measured(row: pd.Series) -> str:
     """An estimate with its interval, or how many cases are as claimed."""
     if row["kind"] == "counted":
-        return f"{row['value']:.0f} of {row['images']:.0f} case{'s' * (row['images'] != 1)}"
+        return f"{row['value']:.0f} of {row['images']:.0f} case{'' if row['images'] == 1 else 's'}"
     return interval(row["value"], row["low"], row["high"])
 
 
@@ -81,7 +81,7 @@ def decisive(verdict: str, parts: pd.DataFrame) -> str:
     row = telling(verdict, parts)
     own = parts[(parts["part"] == row["part"]) & (parts["network"] == POOLED)]
     contrast = f", {row['contrast']}" * (len(own) > 1)
-    inputs = f"; {number(row['images'], 0)} {unit_of(parts, row['images'])}" * (row["kind"] != "counted")
+    inputs = "" if row["kind"] == "counted" else f"; {number(row['images'], 0)} {unit_of(parts, row['images'])}"
     return f"{row['part']}{contrast}: {measured(row)} (claimed: {side(row)}{inputs})"
 
 
@@ -127,7 +127,7 @@ def shown(claims: Sequence[tuple[str, pd.DataFrame]]) -> list[tuple[str, pd.Data
                 least = least if width[place] <= TENFOLD * least else width[place]
                 scales[place] = least
         for (premise, *_), own in rows.groupby(["premise", "claimed_low", "claimed_high", scales], sort=False):
-            panels.append((" · ".join(filter(None, (title, "premise" * premise))), own))
+            panels.append((" · ".join(filter(None, (title, "premise" * bool(premise)))), own))
     return panels
 
 
@@ -204,7 +204,11 @@ def numbers(parts: pd.DataFrame) -> str:
         if len(names) > FEW:
             told = {"networks": "; ".join(f"{name} {value}" for name, value in own.items())}
         rows.append(
-            {"part": "premise: " * row["premise"] + row["part"], "contrast": row["contrast"], "outcome": row["outcome"]}
+            {
+                "part": "premise: " * bool(row["premise"]) + row["part"],
+                "contrast": row["contrast"],
+                "outcome": row["outcome"],
+            }
             | {"measured": measured(row)}
             | (told if len(names) > 1 else {})
             | {"published": number(row["printed"]), "claimed": side(row)}

@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 
 from faithstudy import paths
 from faithstudy.claims import VERDICTS
+from faithstudy.numbers import number
 
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
@@ -79,26 +80,25 @@ def arranged(
 
 
 def again(page: Page, differing: Sequence[str] = ()) -> str:
-    """What the build has measured again of the recorded tables of a page, in a line; nothing where there is none.
+    """What the build has measured again of the recorded tables of a page, in a line (HTML); empty where there is none.
 
     Args:
         page: what its run says.
         differing: tables of which rows differ; each leads to a file of these rows.
     """
-    said, up = page.provenance.get("again") or {}, "../" * (1 + page.name.count("/"))
-    counts, why = [], {}
+    said, items = page.provenance.get("again") or {}, []
+    if not said:
+        return ""
+    counts = [re.search(r"([\d,]+) of ([\d,]+) numbers", text) for text in said.values()]
+    differ, values = (sum(int(of[k].replace(",", "")) for of in counts if of) for k in (1, 2))
     for table, text in said.items():
-        if not text[:1].isdigit():
-            why.setdefault(text, []).append(table)
-            continue
-        address = f"{up}results/{page.name}/differing/{table}.csv"
-        inputs, comma, numbers = text.replace(", ", " inputs, ", 1).partition(" inputs, ")
-        numbers = f'<a href="{address}" download>{numbers}</a>' if table in differing else numbers
-        counts.append(f"{table.replace('_', ' ')} {inputs} inputs{comma and ', '}{numbers}")
-    lines = [f"Measured again here: {'; '.join(counts)}. Verdicts unchanged."] if counts else []
-    left = [f"{', '.join(of)} ({text})" for text, of in why.items()]
-    lines += [f"Not measured again: {'; '.join(left)}."] if left else []
-    return f'<p class="faithlab-again">{" ".join(lines)}</p>' if lines else ""
+        text = text if text[:1].isdigit() else f"not measured again: {text}"
+        address = f"{'../' * (1 + page.name.count('/'))}results/{page.name}/differing/{table}.csv"
+        link = f' (<a href="{address}" download>the rows that differ</a>)' if table in differing else ""
+        items.append(f"<li>{table}: {html.escape(text)}{link}</li>")
+    told = f"{number(differ, 0)} of {number(values, 0)} numbers differ by more than rounding; verdicts unchanged"
+    head = f"Measured again here: {told if values else 'nothing'}."
+    return f'<details class="faithlab-evidence"><summary>{head}</summary><ul>{"".join(items)}</ul></details>'
 
 
 def _parameters(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
