@@ -236,7 +236,7 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
     by = {page.name: page for page in pages}
     listed = words.markdown(
         {
-            "Verdict": f"{SYMBOLS[claim['verdict']]} {claim['verdict']}",
+            "Verdict": f"{SYMBOLS[claim['verdict']]}\u00a0{claim['verdict']}",
             "Claim": f"[{claim['claim']}](#{anchor(claim['id'])})",
             "In the paper": claim["where"],
         }

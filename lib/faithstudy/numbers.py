@@ -33,12 +33,12 @@ def number(value: float, digits: int | None = None, *, plus: bool = False) -> st
 
 
 def places(low: float, high: float) -> int | None:
-    """Digits after the point with which an interval has two significant ones in its width; None: it has no width.
+    """Digits after the point with which half an interval's width has two significant ones; None: it has no width.
 
     >>> places(0.0114, 0.0158), places(1.7, 2), places(0.5, 0.5)
     (4, 2, None)
     """
-    width = high - low
+    width = (high - low) / 2
     return max(0, 1 - math.floor(math.log10(width))) if ROUNDING < width < math.inf else None
 
 
