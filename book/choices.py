@@ -33,7 +33,7 @@ def ranked(results: Path, unit: str, measured: Sequence[Mapping[str, Any]]) -> s
             says = choice.get("says", "")
             first, *others = [says[names[0]], *names[1:]] if isinstance(says, Mapping) else [says, *names]
             others = [words.plain(words.label(name)) for name in others]
-            rows.append({"choice": ", ".join([first, *others]), "page": choice["page"], **found})
+            rows.append({"choice": ", ".join(filter(None, [first, *others])), "page": choice["page"], **found})
             rows[-1] |= {"unit": choice.get("unit", unit)}
     if not rows:
         return "No page of this book measures what the choices below do to the result.\n"

@@ -61,8 +61,10 @@ def side(row: pd.Series) -> str:
 
 def measured(row: pd.Series) -> str:
     """An estimate with its interval, or how many cases are as claimed."""
+    if row["kind"] == "counted" and row["images"] == 1:
+        return "as claimed" if row["outcome"] == "holds" else "not as claimed"
     if row["kind"] == "counted":
-        return f"{row['value']:.0f} of {row['images']:.0f} case{'' if row['images'] == 1 else 's'}"
+        return f"{row['value']:.0f} of {row['images']:.0f} cases"
     return interval(row["value"], row["low"], row["high"])
 
 

@@ -42,7 +42,7 @@ def page(folder: Path, name: str) -> Page:
     """The claims of a page whose tables are in `folder`, in the words that a reader knows."""
     claims = _read(folder / "claims.csv", CLAIMS).assign(page=name)
     parts = _read(folder / "parts.csv", (*WORDS, *NUMBERS, "premise"))
-    parts[list(WORDS)] = parts[list(WORDS)].fillna("")
+    parts[list(WORDS)] = parts[list(WORDS)].astype(object).fillna("")
     said = {name: parts[name].map(words.plain) for name in ("part", "contrast", "datasets", "reason")}
     said |= {"network": parts["network"].map(words.label), "premise": parts["premise"].astype(bool)}
     reasons = _read(folder / "reasons.csv", ("claim",))

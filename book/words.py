@@ -1,9 +1,11 @@
 """Names as a reader knows them: the registry's short names never reach a page's box or table."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from faithstudy.display_names import NETWORKS, named
+from faithstudy.numbers import number
 
 LABELS = {
     "1-Lipschitz": NETWORKS["lipschitz"],
@@ -21,9 +23,13 @@ PARTS = {
 """Names of recorded parts beside which a number would be read as another one, and how they are shown."""
 
 
+_POWER = re.compile(r"[-−]?(?<![\w.])\d(?:\.\d+)?e[-−+]?\d+(?!\w)")
+
+
 def plain(text: str) -> str:
-    """A text with names that a reader knows, and a minus where there was a hyphen."""
-    return named(PARTS.get(text, text)).replace(" - ", " − ")
+    """A text with names that a reader knows, numbers without powers of ten, and a minus where there was a hyphen."""
+    text = _POWER.sub(lambda found: number(float(found[0].replace("−", "-"))), named(PARTS.get(text, text)))
+    return text.replace(" - ", " − ")
 
 
 def label(text: str) -> str:

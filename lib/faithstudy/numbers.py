@@ -62,7 +62,7 @@ def interval(
         plus: numbers above 0 have their sign, too.
 
     >>> interval(0.3489, 0.30, 0.4012), interval(36.84, 34.1, 40, 1, unit=" %"), interval(2)
-    ('0.35 [0.30, 0.40]', '36.8 % [34.1, 40.0]', '2')
+    ('0.349 [0.300, 0.401]', '36.8 % [34.1, 40.0]', '2')
     """
     digits = places(low, high) if digits is None else digits
     said = number(value, digits, plus=plus) + (unit if not math.isnan(value) else "")
