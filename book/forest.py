@@ -237,11 +237,7 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
     claims = pd.concat([page.claims[page.claims["paper"] == paper] for page in pages], ignore_index=True)
     by = {page.name: page for page in pages}
     listed = words.markdown(
-        {
-            "Verdict": f"{SYMBOLS[claim['verdict']]}\u00a0{claim['verdict']}",
-            "Claim": f"[{claim['claim']}](#{anchor(claim['id'])})",
-            "In the paper": claim["where"],
-        }
+        {"": SYMBOLS[claim["verdict"]], "Claim": f"[{claim['claim']}](#{anchor(claim['id'])})"}
         for _, claim in claims.iterrows()
     )
     blocks = [f"**{len(claims)} claims: {counted(claims)}.**", listed, LEGEND]

@@ -18,7 +18,6 @@ from nbformat import NotebookNode
 
 from faithstudy import paths
 from faithstudy.claims import VERDICTS
-from faithstudy.numbers import number
 
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
@@ -37,8 +36,8 @@ def arranged(
 ) -> NotebookNode:
     """A copy of an executed notebook in the order in which it is read.
 
-    Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, what was
-    measured again, and what ends the page (its provenance). The alternative text of the figure that shows the answer
+    Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
+    ends the page (its provenance, and links to rows that a build has measured otherwise). The alternative text of the figure that shows the answer
     ends with the sentence of the box. A page most of whose code is in the open is about its code, and stays as it is.
 
     Args:
@@ -72,33 +71,13 @@ def arranged(
         numbers = [f"{key}={value}" for key, value in given if type(value) in (int, float)]
         sample = f' PARAMS="{" ".join(numbers[:2])}"' if numbers else ""
         cells += [_text("parameters-last", RERUN.format(name=page.name, params=sample)), *parameters]
-    if told := again(page, differing):
-        cells.append(_text("again", told))
+    if differing:
+        up = "../" * (1 + page.name.count("/"))
+        links = [f'<a href="{up}results/{page.name}/differing/{of}.csv" download>{of}</a>' for of in differing]
+        end.append(_text("differing", f"Rows that were measured otherwise here: {', '.join(links)}."))
     arrangement = copy.copy(notebook)
     arrangement.cells = [*head, *cells, *end]
     return arrangement
-
-
-def again(page: Page, differing: Sequence[str] = ()) -> str:
-    """What the build has measured again of the recorded tables of a page, in a line (HTML); empty where there is none.
-
-    Args:
-        page: what its run says.
-        differing: tables of which rows differ; each leads to a file of these rows.
-    """
-    said, items = page.provenance.get("again") or {}, []
-    if not said:
-        return ""
-    counts = [re.search(r"([\d,]+) of ([\d,]+) numbers", text) for text in said.values()]
-    differ, values = (sum(int(of[k].replace(",", "")) for of in counts if of) for k in (1, 2))
-    for table, text in said.items():
-        text = text if text[:1].isdigit() else f"not measured again: {text}"
-        address = f"{'../' * (1 + page.name.count('/'))}results/{page.name}/differing/{table}.csv"
-        link = f' (<a href="{address}" download>the rows that differ</a>)' if table in differing else ""
-        items.append(f"<li>{table}: {html.escape(text)}{link}</li>")
-    told = f"{number(differ, 0)} of {number(values, 0)} numbers differ by more than rounding; verdicts unchanged"
-    head = f"Measured again here: {told if values else 'nothing'}."
-    return f'<details class="faithlab-evidence"><summary>{head}</summary><ul>{"".join(items)}</ul></details>'
 
 
 def _parameters(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:

@@ -131,7 +131,7 @@ def test_a_verdict_page_has_a_list_then_each_claim_with_its_plot_and_folded_numb
     twice = pd.DataFrame({"question": ["Too small?", "Too small?"], "answer": ["yes", "no"], "claim": "c"})
     text = forest.verdicts([page(parts, twice)], "SaCo", tmp_path, lambda page: [("Small", "It is small.")])
     assert "**1 claims: 1 partly.**" in text
-    assert "| ◐\u00a0partly | [It is so.](#claim-c) | Table 1 |" in text
+    assert "| ◐ | [It is so.](#claim-c) |" in text
     assert "{#claim-c .faithlab-claim}\n**◐ partly.** It is so. 1 of 4 parts holds." in text
     assert 'src="../../forest/c.svg"' in text
     assert (tmp_path / "c.svg").is_file()

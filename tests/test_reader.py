@@ -202,19 +202,10 @@ def test_the_box_counts_verdicts_and_leads_to_each_claim():
     assert "<a class" not in reader.box(page(RESULTS.assign(paper="Across"))), "it has no verdict page"
 
 
-def test_what_was_measured_again_stands_at_the_foot_and_leads_to_what_differs(notebook):
-    told = {"scores": "8 of 1,000, 2 of 656 numbers differ", "ends": "8 of 48, 0 of 1,000 numbers differ"}
-    says = page()
-    says.provenance["again"] = told | {"best": "search"}
-    *_, last, finish = reader.arranged(notebook, says, differing=["scores"]).cells
+def test_rows_that_a_build_has_measured_otherwise_are_linked_at_the_foot(notebook):
+    *_, finish, last = reader.arranged(notebook, page(), differing=["scores"]).cells
     assert finish.source == "run.finish()"
-    said = "Measured again here: 2 of 1,656 numbers differ by more than rounding; verdicts unchanged."
-    assert f"<summary>{said}</summary>" in last.source
     assert re.findall('href="([^"]*)"', last.source) == ["../../results/saco/one/differing/scores.csv"]
-    assert "<li>best: not measured again: search</li>" in last.source
-    says.provenance["again"] = {"best": "search"}
-    assert "<summary>Measured again here: nothing.</summary>" in reader.again(says)
-    assert reader.again(page()) == "", "a run of the reader's own"
 
 
 def test_caveats_are_those_that_are_true_of_the_run():
