@@ -30,10 +30,8 @@ def figures(notebook: NotebookNode) -> list[tuple[str, str, str, str, bytes]]:
 def movable(notebook: NotebookNode) -> dict[str, str]:
     """The movable figures of an executed notebook that have an address, by it."""
     outputs = (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
-    pages = ("".join(data.get("text/html", "")) for data in outputs)
-    return {
-        found[1]: page for page in pages if (found := re.match(r'<div class="faithlab-movable" id="([^"]+)"', page))
-    }
+    pages = ("".join(data.get("text/markdown", "")) for data in outputs)
+    return {found[1]: page for page in pages if (found := re.match(r":::\{div\} faithlab-movable\n:name: (\S+)", page))}
 
 
 def thumbnail(picture: bytes) -> bytes:

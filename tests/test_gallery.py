@@ -10,8 +10,8 @@ from PIL import Image
 
 SHOWN = (("two", "svg"), ("one", "png"))
 
-MOVES = '<div class="faithlab-movable" id="three" data-bets="{}"><img></div>'
-NAMELESS = '<div class="faithlab-movable" data-removed="{}"><img></div>'
+MOVES = ":::{div} faithlab-movable\n:name: three\n\n```json\n{}\n```\n:::\n"
+NAMELESS = ":::{div} faithlab-movable\n\n```json\n{}\n```\n:::\n"
 
 
 def drawn(name, *tags, size=(900, 300), lines=""):
@@ -29,9 +29,9 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
         nbformat.v4.new_markdown_cell("# Is it so?\n\nYes."),
         drawn("one"),
         drawn("two", "answer", lines='<svg viewBox="0 0 72.4 36"/>'),
-        nbformat.v4.new_code_cell("move()", outputs=[nbformat.v4.new_output("execute_result", {"text/html": MOVES})]),
+        nbformat.v4.new_code_cell("move()", outputs=[nbformat.v4.new_output("execute_result", {"text/markdown": MOVES})]),
         nbformat.v4.new_code_cell(
-            "move()", outputs=[nbformat.v4.new_output("execute_result", {"text/html": NAMELESS})]
+            "move()", outputs=[nbformat.v4.new_output("execute_result", {"text/markdown": NAMELESS})]
         ),
     ]
     plain = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# No figure")])

@@ -13,7 +13,7 @@ from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
-from faithstudy import tables
+from faithstudy import numbers, tables
 from faithstudy.display_names import SETS
 from faithstudy.trials import comparisons
 
@@ -28,7 +28,7 @@ def listed(words: Sequence[str]) -> str:
 
 def of_each(found: Mapping[str, float], digits: int = 2) -> str:
     """A number of each of several, with its name behind it, for a sentence."""
-    return listed([f"{value:.{digits}f} ({name})".replace("-", "−", value < 0) for name, value in found.items()])
+    return listed([f"{numbers.number(value, digits)} ({name})" for name, value in found.items()])
 
 
 def undecided(made: Mapping[tuple[str, int], Any], noise: Mapping[tuple[str, int], float]) -> str:

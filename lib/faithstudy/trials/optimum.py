@@ -26,6 +26,7 @@ from faithlab.outputs import logit, probability
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.task import Remembered, Task
+from faithstudy import numbers
 
 OBJECTIVES = {trajectory.morf: "Mo", trajectory.lerf: "Le", trajectory.lerf_minus_morf: "Le-Mo"}
 """The metrics whose best order can be searched for, by their function, and the objective of `faithlab.search`."""
@@ -339,7 +340,7 @@ def attained(scores: Scores, **where: Label) -> str:
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     missed = f"; above 1 on {above} image{'s' * (above > 1)}, where the search missed a better order"
-    return (text + missed * bool(above)).replace("-", "−")
+    return text + missed * bool(above)
 
 
 def _least(one: Sample, other: Sample) -> Tensor:
@@ -353,7 +354,7 @@ def _most(one: Sample, other: Sample) -> Tensor:
 
 
 def _percent(share: float | stats.Estimate) -> str:
-    return f"{round(float(share), 2) + 0.0:.0%}"  # no -0%
+    return f"{numbers.number(100 * float(share), 0)} %"
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:
