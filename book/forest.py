@@ -15,6 +15,7 @@ from judged import SYMBOLS, Page, anchor, folder, grouped, of
 from faithstudy import diagnostics, plots
 from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithstudy.claims.verdicts import BETWEEN, POOLED, deciding, unit_of
+from faithstudy.display_names import plain
 from faithstudy.numbers import interval, number, places
 
 DECIDES = {
@@ -237,7 +238,7 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
     claims = pd.concat([page.claims[page.claims["paper"] == paper] for page in pages], ignore_index=True)
     by = {page.name: page for page in pages}
     listed = words.markdown(
-        {"": SYMBOLS[claim["verdict"]], "Claim": f"[{claim['claim']}](#{anchor(claim['id'])})"}
+        {"": SYMBOLS[claim["verdict"]], "Claim": f"[{plain(claim['claim'])}](#{anchor(claim['id'])})"}
         for _, claim in claims.iterrows()
     )
     blocks = [f"**{len(claims)} claims: {counted(claims)}.**", listed, LEGEND]
@@ -282,5 +283,5 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], sho
     )
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {claim['claim']} {claim['evidence']}\n\n{shown}{folded}"
+        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {plain(claim['claim'])} {plain(claim['evidence'])}\n\n{shown}{folded}"
     )
