@@ -119,9 +119,7 @@ def shown(claims: Sequence[tuple[str, pd.DataFrame]]) -> list[tuple[str, pd.Data
         rows = parts[(parts["network"] == POOLED) & (parts["kind"] != "counted") & parts["value"].notna()]
         if len(rows) > room:
             rows = pd.DataFrame([deciding(own) for _, own in rows.groupby("part", sort=False)])
-            rows = rows.sort_values("outcome", key=lambda said: said.map(["fails", *COLOURS].index), kind="stable")[
-                :room
-            ]
+            rows = rows.iloc[rows["outcome"].map(["fails", *COLOURS].index).argsort(kind="stable")][:room]
         ends = rows[["value", "low", "high", "claimed_low", "claimed_high"]].replace([-np.inf, np.inf], np.nan)
         width, scales = ends.max(axis=1) - ends.min(axis=1), pd.Series(0.0, rows.index)
         for _, own in rows.groupby(["premise", "claimed_low", "claimed_high"]):
@@ -283,5 +281,6 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], sho
     )
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {plain(claim['claim'])} {plain(claim['evidence'])}\n\n{shown}{folded}"
+        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}.** {plain(claim['claim'])} {plain(claim['evidence'])}\n\n"
+        f"{shown}{folded}"
     )

@@ -23,6 +23,8 @@ ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
 HEADLINE = "headline"
 """The tag of the cell whose text answers the title in a sentence. The box begins with it."""
+WHOSE = ("**Your run**", "**No recorded run**")
+"""How a page begins to say that it shows no record."""
 PARAMETERS = ("parameters", "injected-parameters")
 RERUN = """## Parameters
 
@@ -36,7 +38,7 @@ def arranged(
 ) -> NotebookNode:
     """A copy of an executed notebook in the order in which it is read.
 
-    Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
+    Title, box, whose run it is where there is no record, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
     ends the page: its provenance, and links to rows that a build has measured otherwise. The alternative text of the
     figure that shows the answer ends with the sentence of the box. A page most of whose code is in the open is about
     its code, and stays as it is.
@@ -64,7 +66,7 @@ def arranged(
         if image.get("alt") and (answer := _plainly(said or _leading(page))):
             image["alt"] = f"{image['alt'].rstrip()} The answer: {answer}"
     cells = [cell for cell in cells if not _tagged(cell, ANSWER)]
-    head = [_text("title", title), _text("box", box(page, caveats, said)), *answers]
+    head = [_text("title", title), _text("box", box(page, caveats, said)), *_whose(cells), *answers]
     head += [_text("introduction", introduction.strip())] if introduction.strip() else []
     end = [cells.pop()] if cells and cells[-1].cell_type == "code" else []  # run.finish(), the provenance
     if parameters:
@@ -108,6 +110,16 @@ def _headline(cells: Sequence[NotebookNode]) -> str:
         text = html.escape(words.plain("".join(told)), quote=False)
         return re.sub(r"\*(.+?)\*", r"<em>\1</em>", re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text))
     return ""
+
+
+def _whose(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
+    """What a page says that shows no record, taken from the cell that says it."""
+    for cell in (c for c in cells if c.cell_type == "code"):
+        for output in cell.outputs:
+            if (text := "".join(output.get("data", {}).get("text/markdown", ""))).startswith(WHOSE):
+                cell.outputs.remove(output)
+                return [_text("whose", text)]
+    return []
 
 
 def _tagged(cell: NotebookNode, *tags: str) -> bool:
@@ -166,9 +178,8 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = (), headline: str = "")
             for badge, says in caveats
         )
         lines.append(f'<ul class="faithlab-caveats">{shown}</ul>')
-    return f'<div class="faithlab-box" role="note" aria-label="The answer in short">{"".join(lines)}</div>' * bool(
-        lines
-    )
+    text = "".join(lines)
+    return text and f'<div class="faithlab-box" role="note" aria-label="The answer in short">{text}</div>'
 
 
 def _leading(page: Page) -> str:

@@ -124,17 +124,10 @@ def _answer(correlations: Path) -> plt.Figure:
         interval(*row, digits=2).replace(" [", "\n[").replace(", ", ",\n")
         for row in macro[["mean", "low", "high"]].to_numpy()
     ]
-    order = [
-        list(dict.fromkeys(macro.sort_values("explainer", kind="stable")["row"])),
-        list(dict.fromkeys(macro["metric"])),
-    ]
-    grid, text = (
-        macro.pivot(index="row", columns="metric", values=of).loc[order[0], order[1]] for of in ("mean", "text")
-    )
+    macro = macro.sort_values("explainer", kind="stable").set_index(["row", "metric"])
+    grid, text = (macro[of].unstack(sort=False) for of in ("mean", "text"))
     figure, axes = plt.subplots(figsize=(plots.COLUMN, 0.6 * len(grid) + 1))
-    sns.heatmap(
-        grid, annot=text, fmt="", cmap="vlag_r", vmin=-1, vmax=1, linewidths=1.5, annot_kws={"fontsize": 9}, ax=axes
-    )
+    sns.heatmap(grid, annot=text, fmt="", cmap="vlag_r", vmin=-1, vmax=1, annot_kws={"fontsize": 9}, ax=axes)
     axes.set(xlabel="", ylabel="")
     axes.xaxis.tick_top()
     return plots.show(figure)

@@ -5,7 +5,8 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and in figures as large as they are shown, labels of a figure that meet, or leave it, nan, "in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
+under 9 points in tables and in figures as large as they are shown, labels of a figure that meet, or leave it, nan,
+"in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
 title that another page has, a serious fault of accessibility, a notebook without its provenance, a slider that moves
 nothing, what a sheet of paper would cut off, a search for what is one's own that finds another page first. Every page
 is opened once, in one of a few browsers side by side, on a screen in the light; then it is turned dark, as narrow as a

@@ -202,6 +202,14 @@ def test_the_box_counts_verdicts_and_leads_to_each_claim():
     assert "<a class" not in reader.box(page(RESULTS.assign(paper="Across"))), "it has no verdict page"
 
 
+def test_a_page_without_a_record_says_so_below_the_box(notebook):
+    output = nbformat.v4.new_output("display_data", {"text/markdown": "**Your run** (smoke): measured in it."})
+    notebook.cells[4].outputs = [output]
+    cells = reader.arranged(notebook, page()).cells
+    assert cells[2].source == "**Your run** (smoke): measured in it."
+    assert [cell.outputs for cell in cells if cell.source == "import faithlab"] == [[]]
+
+
 def test_rows_that_a_build_has_measured_otherwise_are_linked_at_the_foot(notebook):
     *_, finish, last = reader.arranged(notebook, page(), differing=["scores"]).cells
     assert finish.source == "run.finish()"
