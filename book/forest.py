@@ -149,7 +149,7 @@ def figure(claims: Sequence[tuple[str, pd.DataFrame]]) -> plt.Figure | None:
     labels = [[_label(row, several) for _, row in own.iterrows()] for _, own in panels]
     heights = [LINE * sum(1.2 + text.count("\n") for text in texts) for texts in labels]
     tall = sum(heights) + len(panels) * AXIS + TITLE * sum(bool(title) for title, _ in panels) + 0.05
-    sheet, top = plt.figure(figsize=(plots.COLUMN, tall)), 1 - 0.05 / tall
+    sheet, top = plt.figure(figsize=(plots.COLUMN, tall), layout="none"), 1 - 0.05 / tall
     for (title, own), texts, height in zip(panels, labels, heights, strict=True):
         top -= (height + TITLE * bool(title)) / tall
         axes = sheet.add_axes((LEFT, top, WIDTH, height / tall))

@@ -38,10 +38,10 @@ def arranged(
 ) -> NotebookNode:
     """A copy of an executed notebook in the order in which it is read.
 
-    Title, box, whose run it is where there is no record, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
-    ends the page: its provenance, and links to rows that a build has measured otherwise. The alternative text of the
-    figure that shows the answer ends with the sentence of the box. A page most of whose code is in the open is about
-    its code, and stays as it is.
+    Title, box, whose run it is where there is no record, the cells that are tagged as the answer, the text below the
+    title, the rest, the parameters, and what ends the page: its provenance, and links to rows that a build has measured
+    otherwise. The alternative text of the figure that shows the answer ends with the sentence of the box. A page most
+    of whose code is in the open is about its code, and stays as it is.
 
     Args:
         notebook: executed.
