@@ -4,9 +4,11 @@ Only the staged copy is rearranged. The notebook that is run, launched and downl
 """
 
 import copy
+import functools
 import html
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import forest
@@ -142,8 +144,7 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
         page: what its run says of claims.
         declared: for a page or its folder, with the parameters for which it is true; None: read from `caveats.yml`.
     """
-    if declared is None:
-        declared = yaml.safe_load((paths.root() / "book" / "caveats.yml").read_text(encoding="utf-8"))
+    declared = _declared(paths.root() / "book" / "caveats.yml") if declared is None else declared
     given = page.provenance.get("parameters", {})
     return [
         (caveat["badge"], caveat["says"])
@@ -151,6 +152,11 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
         if page.name not in caveat.get("not", ())
         and all(key in given and given[key] == value for key, value in caveat.get("when", {}).items())
     ]
+
+
+@functools.cache
+def _declared(path: Path) -> Mapping[str, Any]:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def box(page: Page, caveats: Sequence[tuple[str, str]] = (), headline: str = "") -> str:
