@@ -247,7 +247,8 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
             name = f"{group['id'].iloc[0]}.svg"
             drawn.savefig(target / name, metadata={"Date": None})
             alt = html.escape(f"Forest plot: {says or group['claim'].iloc[0]} Its numbers stand below.", quote=True)
-            shown = f'<figure><img src="../../forest/{name}" alt="{alt}" loading="lazy"></figure>\n\n'
+            size = "width={:.0f} height={:.0f}".format(*96 * drawn.get_size_inches())
+            shown = f'<figure><img src="../../forest/{name}" alt="{alt}" {size} loading="lazy"></figure>\n\n'
         if says:
             blocks += [f"## {says}", shown]
         for _, claim in group.iterrows():

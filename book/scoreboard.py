@@ -73,7 +73,7 @@ def _recorded(runs: Sequence[Mapping]) -> str:
         files = sorted(paths.recorded(run["notebook"], records.PROFILE).glob("*.parquet"))
         rows.append(
             {
-                "Page": f"[](../notebooks/{run['notebook']})",
+                "Page": f"[{run['notebook']}](../notebooks/{run['notebook']})",
                 "Rows": number(sum(pyarrow.parquet.read_metadata(file).num_rows for file in files), 0),
                 "kB": number(sum(file.stat().st_size for file in files) / 1000, 0),
                 "Minutes": number(run["seconds"] / 60, 0),

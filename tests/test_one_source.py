@@ -14,7 +14,7 @@ PAGES = sorted(path for part in ("book", "notebooks") for path in (HTML / part).
 SOURCES = ("published", "measured")
 """Names of sources that a table may have."""
 OTHERS = re.compile(
-    r"this build|(?:the |our )?recorded(?: run)?s?(?: \(.*\))?|printed|the paper(?:['’]s)?|ours|your run|quick|study",
+    r"this build|(?:the |our )?recorded(?: run)?s?(?: \(.*\))?|printed|ours|your run|quick|study",
     re.IGNORECASE,
 )
 """Names of sources that no column and no row may have."""

@@ -83,7 +83,8 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results):
     assert said == "1 runs took 1.5 hours in all."
     assert head == "| Page | Rows | kB | Minutes | Date | Commit | Ran on |"
     assert re.fullmatch(
-        r"\| \[\]\(\.\./notebooks/trace/two\) \| 3 \| \d+ \| 90 \| 2026-11-21 \| `012345678` \| a processor \|", row
+        r"\| \[trace/two\]\(\.\./notebooks/trace/two\) \| 3 \| \d+ \| 90 \| 2026-11-21 \| `012345678` \| a processor \|",
+        row,
     )
     assert "No run" in scoreboard._recorded([])
 
