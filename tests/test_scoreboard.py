@@ -82,10 +82,9 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results):
     said, _, head, _, row = scoreboard._recorded([told | {"gpu": None, "cpu": "a processor"}]).splitlines()
     assert said == "1 runs took 1.5 hours in all."
     assert head == "| Page | Rows | kB | Minutes | Date | Commit | Ran on |"
-    assert re.fullmatch(
-        r"\| \[trace/two\]\(\.\./notebooks/trace/two\) \| 3 \| \d+ \| 90 \| 2026-11-21 \| `012345678` \| a processor \|",
-        row,
-    )
+    cells = row.strip("| ").split(" | ")
+    assert cells[:2] == ["[trace/two](../notebooks/trace/two)", "3"]
+    assert cells[3:] == ["90", "2026-11-21", "`012345678`", "a processor"]
     assert "No run" in scoreboard._recorded([])
 
 
