@@ -112,11 +112,13 @@ def overview(claims: pd.DataFrame) -> str:
 def shown(claims: Sequence[tuple[str, pd.DataFrame]]) -> list[tuple[str, pd.DataFrame]]:
     """Panels of a forest plot: a title and pooled estimates that share the claimed side and a scale.
 
+    Premises that hold are left to the table.
     Where a claim has more contrasts than there are lines, its parts have one line each, of the contrast that decides.
     """
     panels, room = [], max(6, ROWS // len(claims))
     for title, parts in claims:
         rows = parts[(parts["network"] == POOLED) & (parts["kind"] != "counted") & parts["value"].notna()]
+        rows = rows[~rows["premise"] | (rows["outcome"] != "holds")]
         if len(rows) > room:
             rows = pd.DataFrame([deciding(own) for _, own in rows.groupby("part", sort=False)])
             rows = rows.iloc[rows["outcome"].map(["fails", *COLOURS].index).argsort(kind="stable")][:room]

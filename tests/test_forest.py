@@ -101,7 +101,9 @@ def test_marks_stand_where_their_numbers_are_on_the_axis_of_their_side(parts):
     assert axes.texts[0].get_text() == "0.30 [0.10, 0.50]"
     (side,) = axes.patches
     assert side.get_x() == pytest.approx(0), "shaded from the bar on"
-    assert ("is it right",) in panels, "another bar, another axis"
+    assert ("is it right",) not in panels, "a premise that holds"
+    failing = parts.assign(outcome=parts["outcome"].where(~parts["premise"], "fails"))
+    assert ("is it right",) in drawn(failing)[1], "another bar, another axis"
     assert all("always" not in label for of in panels for label in of), "what is counted has no interval"
     assert forest.figure([("", parts[parts["kind"] == "counted"])]) is None
 

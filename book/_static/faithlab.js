@@ -41,7 +41,7 @@
   const figures = () => {
     for (const image of document.querySelectorAll("article.bd-article figure img")) {
       const judge = () => {
-        if (image.naturalWidth < PHONE || image.closest(".faithlab-wide")) return;
+        if ((image.naturalWidth || Number(image.getAttribute("width"))) < PHONE || image.closest(".faithlab-wide")) return;
         const box = document.createElement("div");
         box.className = "faithlab-scroll faithlab-wide";
         const shown = image.closest("a") || image;
@@ -49,7 +49,7 @@
         box.append(shown);
         scrolls();
       };
-      if (image.complete) judge(); else image.addEventListener("load", judge);
+      if (image.complete || image.hasAttribute("width")) judge(); else image.addEventListener("load", judge);
     }
   };
 
