@@ -18,7 +18,7 @@ from faithstudy.data import datasets
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import degradation, folds, models, training
 from faithstudy.networks.training import Recipe
-from faithstudy.run import recorded
+from faithstudy.records import recorded
 from faithstudy.trials import cross_trained, neighbours, tasks
 
 K = 3

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import math
 from types import SimpleNamespace
 
@@ -16,7 +15,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import paths, plots, tables
-from faithstudy.run import recorded
+from faithstudy.records import recorded
 from faithstudy.trials import examination, truth
 from faithstudy.trials.examination import NONE, ORACLE
 
@@ -258,22 +257,9 @@ def test_the_matrix_has_a_panel_for_each_kind_and_a_line_between_those_that_diff
     (lines,) = panels[0].collections
     assert [float(segment[0][1]) for segment in lines.get_segments()] == [1.5], "B and C are equal"
     shown = [t.get_text() for t in panels[1].texts]
-    assert shown == ["✓ .90", ".60", "✗ .20", ".60", "✓ .90"]
-    ends = trust_table().assign(T=lambda of: of["T"].where(of["T"].isna(), of["T"].round() * 2 - 1))
-    shown = [t.get_text() for t in plots.matrix(ends).axes[1].texts]
-    assert shown == ["✓ 1", "1", "✗ −1", "1", "✓ 1"], "narrow cells hold no decimals of a whole number"
+    assert shown == ["✓", "", "✗", "", "✓"], "narrow cells have no room for numbers"
     alone = plots.matrix(trust_table().query("kind == 'one'").drop(columns="kind"))
     assert next(t.get_text() for t in alone.axes[0].texts) == "✓ 0.90"
-
-
-def test_names_beside_points_do_not_overlap_and_stay_within():
-    for values in ([0.5] * 20, [1.0, 0.99, -0.99, -1.0], [-1.0] * 5, [0.3]):
-        paths = plots._apart(values, 0.1)
-        gaps = [a - b for a, b in itertools.pairwise(paths)]
-        assert all(gap >= 0.1 - 1e-9 for gap in gaps)
-        assert max(paths) <= 1 + 1e-9
-        assert min(paths) >= -1 - 1e-9
-    assert plots._apart([0.8, 0.0], 0.1) == pytest.approx([0.8, 0.0]), "those far apart stay"
 
 
 def test_trust_and_price_name_every_metric_beside_its_point():

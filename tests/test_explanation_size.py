@@ -25,7 +25,7 @@ from faithlab.metrics.size import (
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import plots
-from faithstudy.run import recorded
+from faithstudy.records import recorded
 from faithstudy.trials.plateaus import FEATURES, Plateau
 
 F = FEATURES

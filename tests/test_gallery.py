@@ -29,7 +29,9 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
         nbformat.v4.new_markdown_cell("# Is it so?\n\nYes."),
         drawn("one"),
         drawn("two", "answer", lines='<svg viewBox="0 0 72.4 36"/>'),
-        nbformat.v4.new_code_cell("move()", outputs=[nbformat.v4.new_output("execute_result", {"text/markdown": MOVES})]),
+        nbformat.v4.new_code_cell(
+            "move()", outputs=[nbformat.v4.new_output("execute_result", {"text/markdown": MOVES})]
+        ),
         nbformat.v4.new_code_cell(
             "move()", outputs=[nbformat.v4.new_output("execute_result", {"text/markdown": NAMELESS})]
         ),

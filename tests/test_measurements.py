@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from faithstudy import run
+from faithstudy import records
 from guides import ROOT, guide
 
 
@@ -25,16 +25,16 @@ def test_what_the_book_says_was_not_run_was_not():
     text = (ROOT / "book/evidence.md").read_text(encoding="utf-8")
     (section,) = re.findall(r"^## What was not run\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     section = " ".join(section.split())
-    records = {record["notebook"]: record for record in run.recorded_runs()}
+    recorded = {record["notebook"]: record for record in records.all_provenance()}
     once = {"F-Fidelity's explainers": "explainers", "its public code": "public-code"}
     pages = [f"f-fidelity/{page}" for words, page in once.items() if words in section]
-    pages += [page for page in records if page.startswith("reco-mege/")]
+    pages += [page for page in recorded if page.startswith("reco-mege/")]
     assert len(pages) == 7
-    assert all(records[page]["parameters"]["training_seeds"] == [0] for page in pages)
-    photographs = records["trace/networks"]["parameters"]
+    assert all(recorded[page]["parameters"]["training_seeds"] == [0] for page in pages)
+    photographs = recorded["trace/networks"]["parameters"]
     assert f"of {photographs['more_photographs']} photographs instead of 200" in section
     assert (photographs["more_of_others"], photographs["photograph_patch"], photographs["more_patch"]) == (0, 56, 32)
-    assert not any(record["gpu"] for record in records.values())
+    assert not any(record["gpu"] for record in recorded.values())
     smaller = {
         "f-fidelity/images": {"seeds": [0], "size_step": 0.1},
         "f-fidelity/public-code": {"seeds": [0], "size_step": 0.1},
@@ -54,7 +54,7 @@ def test_what_the_book_says_was_not_run_was_not():
         "saco/beyond-vits": {"images": 500},
     }
     for page, asked in smaller.items():
-        assert {key: records[page]["parameters"][key] for key in asked} == asked, page
+        assert {key: recorded[page]["parameters"][key] for key in asked} == asked, page
     for said in (
         "degraded by one seed of noise and judged at 9 sizes",
         "in 8 steps, of degraded networks in 4 (60",
@@ -70,13 +70,13 @@ def test_what_the_book_says_was_not_run_was_not():
         "none is searched by 196 patches where all searches are compared",
     ):
         assert said in section, said
-    assert list(records["few-class-fidelity/natural-images"]["parameters"]["architectures"]) == ["ResNet-9"]
-    photographs = run.recorded("few-class-fidelity/photographs", "scores").frame
+    assert list(recorded["few-class-fidelity/natural-images"]["parameters"]["architectures"]) == ["ResNet-9"]
+    photographs = records.recorded("few-class-fidelity/photographs", "scores").frame
     asked = photographs.where(dataset="imagenet-folder, vehicles")
     vehicles = {name: len(asked.where(network=name).blocks[0].images) for name in asked.labels("network")}
     assert {min(vehicles.values()), max(vehicles.values())} == {15, 16}
-    assert not any(line.split()[1] == "196" for line in records["trace/searches"]["parameters"]["compared"])
-    elsewhere = {page for page, record in records.items() if record.get("steps_made_on")}
+    assert not any(line.split()[1] == "196" for line in recorded["trace/searches"]["parameters"]["compared"])
+    elsewhere = {page for page, record in recorded.items() if record.get("steps_made_on")}
     assert elsewhere == {"trace/networks", "few-class-fidelity/photographs"}
     assert "photographs of TRACE's networks, and those of Few-class Fidelity" in section
-    assert {record["profile"] for record in records.values()} == {"study"}
+    assert {record["profile"] for record in recorded.values()} == {"study"}

@@ -14,7 +14,7 @@ import scipy.stats
 from PIL import Image
 
 from faithlab.scores import Scores
-from faithstudy import execute, paths, profiles, run
+from faithstudy import execute, paths, profiles, records, run
 from faithstudy.claims.parts import PAIRED
 from faithstudy.data import datasets, imagenet
 
@@ -170,15 +170,15 @@ def photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(scores, par
 
 @pytest.mark.parametrize("name", paths.notebooks())
 def test_chance_rarely_reproduces_a_recorded_claim(name):
-    kept = run.recorded(name, "error_rates")
+    kept = records.recorded(name, "error_rates")
     assert kept or name != JUDGES_RECORDS
     if name == JUDGES_RECORDS:
-        judged = run.recorded("across/examination", "trust")
+        judged = records.recorded("across/examination", "trust")
         assert kept.provenance["date"] > judged.provenance["date"], "it is about an older examination: record it, too"
     if kept:
         # A correlation of two orders is moved to its bar by adding to it, which such a number cannot do: the spread of
         # one of 0.36 is not that of one of 0.6. It is contradicted, and the page on evidence names it.
-        verdicts = run.recorded(name, "claims").frame.set_index("id")["verdict"]
+        verdicts = records.recorded(name, "claims").frame.set_index("id")["verdict"]
         odd = verdicts.get("fc-convergence") == "contradicted"
         known = kept.frame[kept.frame["claim"] != "fc-convergence"] if odd else kept.frame
         gate = scipy.stats.binom.isf(1 / 1500, known["runs"].astype(int), 0.05)
@@ -193,7 +193,7 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
     small = {"explainers": ["random"], "train": 500, "images": 8}
     papermill.execute_notebook(notebook, "out.ipynb", parameters=small, progress_bar=False)
     # Not the profile's parameters and not the pipeline, so not in the profile's folder.
-    (folder,) = (tmp_path / "build").glob("quick*")
-    assert re.fullmatch(r"quick\+explainers=_random_\+train=500\+images=8-[0-9a-f]{8}\+by-hand", folder.name)
+    (folder,) = (tmp_path / "build").glob("study*")
+    assert re.fullmatch(r"study\+explainers=_random_\+train=500\+images=8-[0-9a-f]{8}\+by-hand", folder.name)
     assert str(folder) in Path("out.ipynb").read_text()
     assert len(Scores.load(folder / "results/template/scores.parquet")) == 8

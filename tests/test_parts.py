@@ -15,11 +15,11 @@ from faithstudy.trials import degraded, tasks
 
 SCRIPT = """
 # %% tags=["parameters"]
-profile = "quick"
+profile = "study"
 images = 11
 
 # %%
-scores = run.by_images("scores", chosen, ask)
+scores = run.table("scores", ask, chosen)
 """
 IMAGES, PARTS = 11, 4
 
@@ -94,7 +94,7 @@ def test_parts_below_each_other_are_the_whole(repository):
         return degraded.degraded(metrics, task, maps, levels=[0.0, 0.5], seeds=[0, 1])
 
     whole = ask(photographs())
-    cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [photographs()], ask)
+    cut = results.Run("page", {"profile": "paper", "images": 30}).table("scores", ask, [photographs()])
     assert len(whole.blocks) == len(cut.blocks) == 2 * 3 * 3
     for one, other in zip(whole, cut, strict=True):
         assert (one.labels, one.sizes) == (other.labels, other.sizes)
@@ -116,7 +116,7 @@ def test_what_reads_all_images_at_once_reads_them_in_parts_too(repository):
     def ask(of):
         return evaluate(metrics, of, tasks.attributions(of, {"random": ("random", {"seed": 3})}))
 
-    cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [task], ask)
+    cut = results.Run("page", {"profile": "paper", "images": 30}).table("scores", ask, [task])
     torch.testing.assert_close(cut.blocks[0].values, ask(task).blocks[0].values, rtol=0, atol=1e-5)
 
 
@@ -127,7 +127,7 @@ def test_jobs_make_a_part_each_and_the_page_finds_them(repository, two):
         run.save(asked(two[0]), "before")
         asked.images.clear()
         with pytest.raises(provenance.PartMade, match=f"part {part} of {PARTS}"):
-            run.by_images("scores", two, asked)
+            run.table("scores", asked, two)
         blocks = [(network, images) for network, images in asked.images]
         assert [network for network, _ in blocks] == ([] if part == 0 else ["a", "b"])
         assert all(2 <= len(images) <= 3 for _, images in blocks)
@@ -136,12 +136,11 @@ def test_jobs_make_a_part_each_and_the_page_finds_them(repository, two):
 
     asked.images.clear()
     page = started()
-    scores = page.by_images("scores", two, asked)
+    scores = page.table("scores", asked, two)
     assert asked.images == [], "every part is made"
     assert scores.labels("network") == ["a", "b"]
     assert all(torch.equal(block.images, two[0].images) for block in scores)
     assert torch.equal(scores.blocks[0].values[:, 0], two[0].x.sum(1))
-    page.save(scores, "scores")
     page.finish()
     assert not list((repository / "build/unfinished").rglob("*.step"))
     assert not list((repository / "build/unfinished").rglob("*.partial"))
@@ -157,25 +156,25 @@ def test_a_part_that_was_killed_goes_on_at_the_next_network(repository, two):
         return asked(task)
 
     with pytest.raises(KeyboardInterrupt):
-        started(2).by_images("scores", two, killed)
+        started(2).table("scores", killed, two)
     with pytest.raises(provenance.PartMade):
-        started(2).by_images("scores", two, asked)
+        started(2).table("scores", asked, two)
     assert [network for network, _ in asked.images] == ["a", "b"]
 
     asked.images.clear()
-    started().by_images("scores", two, asked)
+    started().table("scores", asked, two)
     assert len(asked.images) == 2 * (PARTS - 1), "a page makes what no part has made"
 
 
 def test_a_run_that_is_another_finds_no_part(repository, two):
     asked = Asked()
     with pytest.raises(provenance.PartMade):
-        started(1).by_images("scores", two, asked)
-    started(images=10).by_images("scores", two, asked)
+        started(1).table("scores", asked, two)
+    started(images=10).table("scores", asked, two)
     assert len(asked.images) == 2 + 2 * PARTS
     notebook = repository / "notebooks/page.py"
     notebook.write_text(notebook.read_text() + "more = 1\n")
-    started().by_images("scores", two, asked)
+    started().table("scores", asked, two)
     assert len(asked.images) == 2 + 4 * PARTS
 
 
@@ -184,7 +183,7 @@ def test_without_parts_a_subject_is_asked_as_it_is(repository, two, hand):
     seen = []
     for _ in range(2):  # the second finds it made, but by hand
         run = results.Run("page", {"profile": "study", "images": IMAGES}) if hand else started(profile="study")
-        run.by_images("scores", two, lambda task: seen.append(task) or Asked()(task))
+        run.table("scores", lambda task: seen.append(task) or Asked()(task), two)
     assert [id(task) for task in seen] == [id(task) for task in two] * (2 if hand else 1)
 
 
@@ -193,9 +192,9 @@ def test_fewer_images_than_parts(repository, two):
     asked = Asked()
     for part in range(1, PARTS + 1):
         with pytest.raises(provenance.PartMade):
-            started(part).by_images("scores", one, asked)
+            started(part).table("scores", asked, one)
     assert asked.images == [("a", [5]), ("a", [2])]
-    assert started().by_images("scores", one, asked).blocks[0].images.tolist() == [5, 2]
+    assert started().table("scores", asked, one).blocks[0].images.tolist() == [5, 2]
 
 
 def test_a_part_does_not_finish_a_page(repository, two):
@@ -223,10 +222,10 @@ def test_parts_that_cannot_be_are_an_error(repository, written, message):
         profiles.resolve("page", "quick")
 
 
-def test_parts_of_a_page_that_does_not_ask_by_images_are_an_error(repository):
+def test_parts_of_a_page_without_a_table_are_an_error(repository):
     notebook = repository / "notebooks/page.py"
-    notebook.write_text(notebook.read_text().replace("by_images", "asked"))
-    with pytest.raises(ValueError, match="page: parts cuts what a page asks with"):
+    notebook.write_text(notebook.read_text().replace("run.table", "run.asked"))
+    with pytest.raises(ValueError, match="page: parts cuts what a page measures with"):
         profiles.resolve("page", "quick")
 
 

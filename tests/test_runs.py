@@ -1,6 +1,5 @@
 """Profiles, runs and their results: what is shown of a profile is that profile, and files are whole or not there."""
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -22,7 +21,7 @@ from papermill import translators
 import faithlab
 from faithlab import stats
 from faithlab.scores import Scores
-from faithstudy import claims, execute, paths, profiles, provenance
+from faithstudy import claims, execute, paths, profiles, provenance, records
 from faithstudy import run as results
 from faithstudy.diagnostics import Reason
 
@@ -36,7 +35,7 @@ SCRIPT = """
 # ---
 
 # %% tags=["parameters"]
-profile = "quick"
+profile = "study"
 images: int = 64
 levels = (0.1, 0.2)
 data = "digits"
@@ -57,7 +56,7 @@ def repository(tmp_path, monkeypatch):
 FRAME = pd.DataFrame({"metric": ["a", "b"], "value": [0.1, 1 / 3]})
 
 
-DEFAULTS = {"profile": "quick", "images": 64, "levels": (0.1, 0.2), "data": "digits"}
+DEFAULTS = {"profile": "study", "images": 64, "levels": (0.1, 0.2), "data": "digits"}
 
 
 def by_hand(**changes) -> results.Run:
@@ -96,14 +95,14 @@ def test_a_profile_is_the_defaults_with_its_changes(repository):
 )
 def test_a_parameter_that_a_notebook_does_not_have_is_an_error(repository, overrides, message):
     with pytest.raises(ValueError, match=message):
-        profiles.resolve("part/one", "quick", overrides)
+        profiles.resolve("part/one", "study", overrides)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("images: int = 64", "images = 8 * 8", "line 2 of it is:  images = 8 \\* 8"),
-        ('profile = "quick"', "", "needs the line  profile"),
+        ('profile = "study"', "", "needs the line  profile"),
         ('tags=["parameters"]', "", "it has 0"),
     ],
 )
@@ -162,13 +161,13 @@ def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
         run.finish()
         return run.folder.relative_to(repository / "build").as_posix()
 
-    assert folder(started()) == "quick/results/part/one"
-    assert folder(started(images=32)) == "quick+images=32/results/part/one"
+    assert folder(started()) == "study/results/part/one"
+    assert folder(started(images=32)) == "study+images=32/results/part/one"
     long = folder(started(levels=list(range(100)))).split("/")[0]
     assert len(long) <= 80
-    assert long.startswith("quick+levels=_0.0_1.0_")
+    assert long.startswith("study+levels=_0.0_1.0_")
     with pytest.raises(KeyError):
-        results.Run("part/one", {"profile": "quick", "images": 64})
+        results.Run("part/one", {"profile": "study", "images": 64})
 
 
 @pytest.mark.parametrize(
@@ -189,22 +188,22 @@ def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
 def test_runs_with_other_parameters_have_other_folders(repository, monkeypatch, one, other):
     def label(changed):
         monkeypatch.setattr(profiles, "changes", lambda *_: changed)  # also of parameters that may be more than texts
-        return profiles.label("part/one", "quick", {})
+        return profiles.label("part/one", "study", {})
 
     labels = [label(one), label(other)]
     assert labels[0] != labels[1]
     assert f"{labels[0]}+by-hand" != labels[1]
-    assert all(re.fullmatch(r"quick\+[\w.+=-]{1,74}", name) for name in labels)
+    assert all(re.fullmatch(r"study\+[\w.+=-]{1,74}", name) for name in labels)
 
 
 def test_the_folder_of_plain_values_is_named_after_them_alone(repository):
     def label(**changed):
-        return profiles.label("part/one", "quick", DEFAULTS | changed)
+        return profiles.label("part/one", "study", DEFAULTS | changed)
 
-    assert label() == "quick"
-    assert label(images=4, data="cifar10-cats_2.v1") == "quick+images=4+data=cifar10-cats_2.v1"
+    assert label() == "study"
+    assert label(images=4, data="cifar10-cats_2.v1") == "study+images=4+data=cifar10-cats_2.v1"
     assert label(levels=[0.1, 0.3]) == label(levels=(0.1, 0.3)), "the same to a notebook"
-    assert re.fullmatch(r"quick\+levels=_0.1_0.3_-[0-9a-f]{8}", label(levels=[0.1, 0.3]))
+    assert re.fullmatch(r"study\+levels=_0.1_0.3_-[0-9a-f]{8}", label(levels=[0.1, 0.3]))
 
 
 def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
@@ -213,7 +212,7 @@ def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
     run = by_hand()
     run.save(FRAME.assign(value=[5, 6]), "scores")
     stamp = run.finish()
-    assert run.folder == repository / "build/quick+by-hand/results/part/one"
+    assert run.folder == repository / "build/study+by-hand/results/part/one"
     assert str(run.folder) in capsys.readouterr().out
     assert "run by hand" in repr(stamp)
     assert f"`{run.folder / 'scores.csv'}`" in stamp._repr_markdown_()
@@ -228,8 +227,8 @@ def test_the_pipeline_says_once_that_it_runs_a_notebook(repository):
     for each in (nested, run):
         each.save(FRAME, "scores")
         each.finish()
-    assert run.folder == repository / "build/quick/results/part/one"
-    assert nested.folder == repository / "build/quick+by-hand/results/part/one"
+    assert run.folder == repository / "build/study/results/part/one"
+    assert nested.folder == repository / "build/study+by-hand/results/part/one"
 
 
 def test_a_copy_that_kept_the_name_of_its_origin_is_an_error(repository):
@@ -244,7 +243,7 @@ def test_a_run_that_fails_leaves_the_tables_of_the_last_one(repository):
     finished()
     again = started()
     again.save(FRAME.assign(value=[5, 6]), "scores")
-    assert results.page_faults("part/one", "quick") == []
+    assert results.page_faults("part/one", "study") == []
     pd.testing.assert_frame_equal(pd.read_csv(again.folder / "scores.csv").assign(value=FRAME["value"]), FRAME)
     third = started()
     third.save(FRAME, "new")
@@ -358,7 +357,7 @@ def test_tables_come_back_as_they_were_saved(repository):
     run.save(FRAME.set_index("metric"), "indexed")
     run.finish()
     for table in ("scores", "indexed"):
-        saved = pd.read_csv(repository / f"build/quick/results/part/one/{table}.csv")
+        saved = pd.read_csv(repository / f"build/study/results/part/one/{table}.csv")
         pd.testing.assert_frame_equal(saved, FRAME, check_exact=True)
     with pytest.raises(ValueError, match="'none' is empty"):
         run.save(FRAME.head(0), "none")
@@ -404,8 +403,8 @@ def test_a_script_that_python_runs_is_known_by_its_file(repository, change, fold
     copy.parent.mkdir()
     copy.write_text(script.read_text().replace("[images]", f"[images {change}]" if change else "[images]"))
     runpy.run_path(str(copy))
-    (found,) = (repository / "build").glob("quick*")
-    assert found.name.startswith(f"quick+{folder}")
+    (found,) = (repository / "build").glob("study*")
+    assert found.name.startswith(f"study+{folder}")
     record = json.loads((found / "results/part/one/provenance.json").read_text())
     assert (record["dirty"], record["edited"], record["pipeline"]) == (dirty, dirty, False)
     assert (record["notebook_sha256"] == provenance.script_digest("part/one")) is not dirty
@@ -474,7 +473,7 @@ def test_the_pipeline_says_that_it_runs_another_library(repository, capsys, kern
     said = f"it is in {Path(faithlab.__file__).resolve().parents[1]}"
     assert capsys.readouterr().err.count(said) == 1
     assert said not in page.read_text(), "a page has no paths"
-    assert json.loads((paths.results("part/one", "quick") / "provenance.json").read_text())["dirty"]
+    assert json.loads((paths.results("part/one", "study") / "provenance.json").read_text())["dirty"]
 
 
 def test_the_id_of_a_run_is_that_of_its_code_and_parameters():
@@ -509,7 +508,7 @@ def test_what_ran_in_a_kernel_is_what_was_sent(repository, monkeypatch):
     script = repository / "notebooks/part/one.py"
     script.write_text(script.read_text() + "\n# %%\nx = 1\n\n# %%\n# Parameters\ny = 2\n")
     own = provenance.cells(jupytext.read(script))
-    injected = '# Parameters\nprofile = "quick"\n'
+    injected = '# Parameters\nprofile = "study"\n'
     for same in (own, own[:1], [own[0], injected, *own[1:]], [f"{own[0]}\n", "", *own[1:]]):
         assert not provenance.edited("part/one", sent(monkeypatch, *same))
     others = (
@@ -593,26 +592,26 @@ def test_the_stamp_says_what_was_measured_again_and_when_the_record_was_made(rep
 
 
 def edit_page(repository):
-    path = paths.executed("part/one", "quick")
+    path = paths.executed("part/one", "study")
     path.write_text(path.read_text().replace("0.2", "0.3"))
 
 
 def edit_table(repository):
-    path = paths.results("part/one", "quick") / "scores.csv"
+    path = paths.results("part/one", "study") / "scores.csv"
     path.write_text(path.read_text().replace("0.1", "0.2"))
 
 
 def add_table(repository):
-    (paths.results("part/one", "quick") / "other.csv").write_text("a\n1\n")
+    (paths.results("part/one", "study") / "other.csv").write_text("a\n1\n")
 
 
 def take_table(repository):
-    (paths.results("part/one", "quick") / "scores.csv").unlink()
+    (paths.results("part/one", "study") / "scores.csv").unlink()
 
 
 def other_run(repository):
     run = started(images=65)  # as a run with other code would: same folder, another id
-    run._label = "quick"
+    run._label = "study"
     run.save(FRAME, "scores")
     run.finish()
 
@@ -624,18 +623,18 @@ def same_run_again(repository):
 
 
 def unhashed(repository):
-    path = paths.results("part/one", "quick") / "provenance.json"
+    path = paths.results("part/one", "study") / "provenance.json"
     record = json.loads(path.read_text())
     del record["run"], record["notebook_sha256"]
     path.write_text(json.dumps(record))
 
 
 def take_page(repository):
-    paths.executed("part/one", "quick").unlink()
+    paths.executed("part/one", "study").unlink()
 
 
 def take_provenance(repository):
-    (paths.results("part/one", "quick") / "provenance.json").unlink()
+    (paths.results("part/one", "study") / "provenance.json").unlink()
 
 
 @pytest.mark.parametrize(
@@ -647,22 +646,17 @@ def take_provenance(repository):
         (take_table, "the table scores is missing"),
         (other_run, "the page is of run .*, its tables are of run "),
         (same_run_again, "the tables are of another time than the page"),
-        (unhashed, "made before notebooks were hashed"),
+        (unhashed, "does not say which run it is of"),
         (take_page, "there is no executed page"),
         (take_provenance, "the run did not finish"),
     ],
 )
-def test_pages_and_tables_that_do_not_belong_together_are_found_and_not_recorded(repository, capsys, change, message):
+def test_pages_and_tables_that_do_not_belong_together_are_found(repository, change, message):
     finished()
-    assert results.page_faults("part/one", "quick") == []
+    assert results.page_faults("part/one", "study") == []
     change(repository)
-    (fault,) = results.page_faults("part/one", "quick")[:1]
+    (fault,) = results.page_faults("part/one", "study")[:1]
     assert pd.Series([fault]).str.contains(message).all()
-    assert results.main(["promote", "part/one"]) == 1
-    shown = capsys.readouterr().err
-    assert fault in shown
-    assert "make book PROFILE=quick" in shown
-    assert not (repository / "data").exists()
 
 
 def test_the_stamp_shows_parameters_and_links_to_tables(repository):
@@ -672,86 +666,10 @@ def test_the_stamp_shows_parameters_and_links_to_tables(repository):
     page = stamp._repr_markdown_()
     assert "[scores.csv](result:../../results/part/one/scores.csv)" in page
     assert "`data=<64>`" in page
-    assert repr(stamp).startswith("Provenance: quick profile · ")
+    assert repr(stamp).startswith("Provenance: study profile · ")
     assert "no commit" in repr(stamp)  # the folder of this test has no history
     with pytest.raises(KeyError, match="not 'score'"):
         run.download("score")
-
-
-def test_promoted_results_are_found_and_paper_comes_before_quick(repository):
-    assert results.recorded("part/one", "scores") is None
-    for profile, frame in [("quick", FRAME), ("paper", FRAME.assign(value=[1.5, 2.5]))]:
-        finished(frame=frame, profile=profile)
-        assert results.main(["promote", "--profile", profile, "part/one"]) == 0
-        found = results.recorded("part/one", "scores")
-        assert found.profile == found.provenance["profile"] == profile
-        pd.testing.assert_frame_equal(found.frame, frame)
-    assert results.main(["promote", "part/two"]) == 1
-
-
-def test_a_saved_table_stands_beside_what_is_recorded_and_published(repository):
-    finished(frame=FRAME.assign(value=[1.5, 2.5]))
-    first = started()
-    first.save(FRAME, "scores")
-    assert list(first.beside("scores")) == ["this build"]  # nothing is recorded yet
-    finished(frame=FRAME.assign(value=[1.5, 2.5]))
-    assert results.main(["promote", "part/one"]) == 0
-    found = first.beside("scores", published=FRAME.head(1))
-    assert list(found) == ["published", "recorded", "this build"]
-    pd.testing.assert_frame_equal(found["recorded"], FRAME.assign(value=[1.5, 2.5]))
-    pd.testing.assert_frame_equal(found["this build"], FRAME)
-    with pytest.raises(KeyError, match="rates"):
-        first.beside("rates")
-
-
-def test_the_recorded_table_is_taken_where_it_has_all_that_the_build_has(repository):
-    finished(frame=FRAME.assign(value=[1.5, 2.5]))
-    assert results.main(["promote", "part/one"]) == 0
-    run = started()
-    run.save(FRAME.head(1), "scores")
-    source, table = run.covering("scores", "metric")
-    assert (source, len(table)) == ("recorded", 2)
-    assert run.covering("scores", "metric", "value")[0] == "this build"  # other values
-    run = started()
-    run.save(FRAME.assign(metric=["a", "c"]), "scores")
-    assert run.covering("scores")[0] == "recorded"
-    assert run.covering("scores", "metric")[0] == "this build"  # nobody has recorded c
-
-
-def test_the_recorded_scores_are_taken_where_they_have_the_labels(repository):
-    finished("scores", scores())
-    results.promote("part/one", "quick")
-    run = started()
-    run.save(scores().where(explainer="a"), "scores")
-    source, table = run.covering("scores", "dataset", "explainer")
-    assert (source, table.labels("explainer")) == ("recorded", ["a", "b"])
-    run = started()
-    run.save(scores().labelled(network="another"), "scores")
-    assert run.covering("scores", "network")[0] == "this build"
-
-
-def test_a_run_recorded_before_notebooks_were_hashed_stays_readable_and_says_so(repository):
-    finished()
-    results.promote("part/one", "quick")
-    path = paths.recorded("part/one", "quick") / "provenance.json"
-    record = json.loads(path.read_text())
-    assert results.recorded("part/one", "scores").provenance["run"] == record["run"]
-    del record["run"], record["notebook_sha256"], record["tables"]["scores"]["sha256"]
-    path.write_text(json.dumps(record))
-    found = results.recorded("part/one", "scores")
-    pd.testing.assert_frame_equal(found.frame, FRAME)
-    assert found.provenance["run"] == found.provenance["notebook_sha256"] == "made before notebooks were hashed"
-
-
-def test_a_recorded_table_that_was_changed_is_an_error(repository):
-    finished()
-    table = results.promote("part/one", "quick") / "scores.csv"
-    table.write_bytes(table.read_bytes().replace(b"\n", b"\r\n"))  # as git may write it
-    results.recorded("part/one", "scores")
-    table.write_text(table.read_text().replace("0.1", "0.9"))
-    with pytest.raises(ValueError, match="scores is not the one that the run saved"):
-        results.recorded("part/one", "scores")
-    assert len(results.recorded_faults("part/one")) == 1
 
 
 def test_a_crash_while_writing_leaves_the_old_file(repository, monkeypatch):
@@ -804,11 +722,8 @@ def test_scores_are_saved_whole_and_found_again(repository):
     assert kept.where(explainer="a").blocks[0].values.equal(scores().where(explainer="a").blocks[0].values)
     record = json.loads((run.folder / "provenance.json").read_text())
     assert record["tables"]["scores"]["rows"] == 240
-    results.promote("part/one", "quick")
-    found = results.recorded("part/one", "scores")
-    assert found.frame.labels("explainer") == ["a", "b"]
     (run.folder / "scores.parquet").write_bytes(b"another")
-    assert results.faults(run.folder) == ["the table scores is not the one that the run saved"]
+    assert records.faults(run.folder) == ["the table scores is not the one that the run saved"]
 
 
 def test_a_claim_is_judged_and_saved_with_what_it_rests_on(repository, paper):
@@ -837,29 +752,6 @@ def test_a_claim_may_not_rest_on_what_nobody_can_recompute(repository, paper):
         run.claim("c1", "Table 1", "a is better than b.", [better(table)])
 
 
-def test_the_files_must_say_what_the_page_says(repository, paper):
-    run, table = started(), scores()
-    run.save(table, "scores")
-    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
-    swapped = Scores.concat(
-        table.where(explainer=one).labelled(explainer=other) for one, other in (("a", "b"), ("b", "a"))
-    )
-    swapped.save(run.folder / "scores.parquet")
-    said = "the saved tables say of 'c1': The one part fails.*The page says: The one part holds"
-    with pytest.raises(ValueError, match=said):
-        run.finish()
-
-
-def test_the_files_must_have_the_numbers_of_the_page(repository, paper):
-    run, table = started(), scores()
-    run.save(table, "scores")
-    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
-    blocks = [dataclasses.replace(b, values=b.values * (1.001 if b.labels["explainer"] == "a" else 1)) for b in table]
-    Scores(blocks).save(run.folder / "scores.parquet")
-    with pytest.raises(ValueError, match="the saved tables give other numbers of 'c1' than the page"):
-        run.finish()
-
-
 def test_reasons_are_saved_with_the_claims_that_they_are_about(repository, paper):
     run, table = started(), scores()
     run.save(table, "scores")
@@ -867,8 +759,8 @@ def test_reasons_are_saved_with_the_claims_that_they_are_about(repository, paper
     gap = stats.paired(table, {"explainer": "a"}, {"explainer": "b"})
     asked = Reason("Too close?", "a − b", gap, within=100.0), Reason("Turned?", "a − b", gap, below=0.0)
     with pytest.raises(ValueError, match="no claim 'c2' was judged above; there are c1"):
-        run.why("c2", *asked, source="this build")
-    assert "Too close?" in run.why("c1", *asked, source="this build").to_html()
+        run.why("c2", *asked)
+    assert "Too close?" in run.why("c1", *asked).to_html()
     run.finish()
     saved = pd.read_csv(run.folder / "reasons.csv")
     assert saved["claim"].tolist() == ["c1", "c1"]

@@ -242,7 +242,7 @@ def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out(
         "measured": pd.DataFrame([about | {"dataset": "mine test", "mean": 0.75}]),
     }
     sets = {"Boiler": "mine for Boiler", "mine test": "mine for Boiler"}
-    shown = tables.at_level(sources, "macro_correlation", columns=["dataset"], sets=sets).data
+    shown = tables.correlations(sources, "macro_correlation", columns=["dataset"], sets=sets).data
     assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "measured")]
     assert shown.to_numpy().tolist() == [["0.50", "0.75"]]
 

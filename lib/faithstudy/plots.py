@@ -21,7 +21,6 @@ from matplotlib.text import Text
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from PIL import Image
 from scipy.cluster import hierarchy
-from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from faithlab import masks, stats
@@ -117,7 +116,7 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
         for which, ticks in {"major": axis.majorTicks, "minor": axis.minorTicks}.items():
             if any(tick.label1.get_fontsize() <= SMALLEST for tick in ticks):
                 axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
-    figure.set_layout_engine("constrained")
+    figure.set_layout_engine("constrained" if figure.axes else "none")
     figure.set_figwidth(min(figure.get_figwidth(), COLUMN))
     for _ in range(4):  # what lies beside the axes, such as a legend, keeps its width
         figure.draw_without_rendering()
@@ -315,32 +314,24 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         row: the label that makes the rows of the figure.
         col: the label that makes the columns of the figure.
     """
-    grid = sns.displot(
-        scores.where(metric=["S=", "S≠"]).frame(),
-        x="value",
-        hue="metric",
-        hue_order=["S=", "S≠"],
-        row=row,
-        col=col,
-        bins=20,
-        binrange=(0, 1),
-        stat="probability",
-        common_norm=False,
-        element="step",
-        height=0.95,
-        aspect=1.58 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
-        facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
-    )
-    grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
-    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):  # above its row: beside it it takes width
-        axes.set_title(name, fontsize="small", fontweight="normal", loc="left")
-    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
-        axes.set_title(f"{name}\n{axes.get_title(loc='left')}", fontsize="small", fontweight="normal", loc="left")
-    grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
-    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
-    for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
-        text.set_text(name)
-    return show(grid.figure)
+    found = scores.where(metric=["S=", "S≠"]).frame()
+    rows, cols = (list(dict.fromkeys(found[name])) for name in (row, col))
+    size = (min(COLUMN, 1.9 * len(cols)), 0.95 * len(rows) + 0.6)
+    figure, grid = plt.subplots(len(rows), len(cols), figsize=size, squeeze=False, sharex=True)
+    for of_row, name in zip(grid, rows, strict=True):
+        for axes, other in zip(of_row, cols, strict=True):
+            own = found[(found[row] == name) & (found[col] == other)]
+            for metric, label in {"S=": "$S^{=}$", "S≠": r"$S^{\neq}$"}.items():
+                values = own.loc[own["metric"] == metric, "value"].dropna()
+                shares = np.full(len(values), 1 / max(1, len(values)))
+                axes.hist(values, 20, (0, 1), weights=shares, histtype="stepfilled", alpha=0.5, label=label)
+            heads = [other if axes in grid[0] else "", name if axes is of_row[0] else ""]  # beside a row it takes width
+            axes.set_title("\n".join(filter(None, heads)), fontsize="small", fontweight="normal", loc="left")
+            axes.set(yticks=[], xticks=[0, 0.5, 1])
+    figure.supxlabel("distance", fontsize="small")
+    figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
+    key(figure, grid[0, 0])
+    return show(figure)
 
 
 _REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
@@ -535,7 +526,11 @@ def collapsed(axes: Axes, size: Size) -> None:
 
 
 def plateaus(
-    sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
+    sizes: Mapping[str, Size],
+    *,
+    columns: int = 2,
+    truth: float | Mapping[str, float] | None = None,
+    least: int = 30,
 ) -> plt.Figure:
     """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or why none is.
 
@@ -543,15 +538,14 @@ def plateaus(
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
+        least: see `show`.
     """
-    figure, grid = _panels(sizes, columns, 2.6, sharex=True)
-    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+
+    def draw(axes: Axes, name: str, size: Size) -> None:
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
         axes.set_title(f"{name}\n{_unnamed(size) if size.refusal else size}", fontsize="small")
-    key(figure, grid[0, 0])
-    figure.supxlabel("explanation size (share of the features)", fontsize="small")
-    figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+
+    return _each(sizes, columns, draw, "explanation size (share of the features)", least, sharex=True)
 
 
 def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
@@ -561,14 +555,25 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
     """
-    figure, grid = _panels(sizes, columns, 2.6)
-    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+
+    def draw(axes: Axes, name: str, size: Size) -> None:
         collapsed(axes, size)
         axes.set_title(name, fontsize="small")
+
+    return _each(sizes, columns, draw, "share of the block that is removed", 30)
+
+
+def _each(
+    sizes: Mapping[str, Size], columns: int, draw: Callable[[Axes, str, Size], None], x: str, least: int, **shared: bool
+) -> plt.Figure:
+    """A panel for each size."""
+    figure, grid = _panels(sizes, columns, 2.6, **shared)
+    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+        draw(axes, name, size)
     key(figure, grid[0, 0])
-    figure.supxlabel("share of the block that is removed", fontsize="small")
+    figure.supxlabel(x, fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+    return show(figure, least)
 
 
 def _panels(of: Collection, columns: int, height: float, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
@@ -951,7 +956,8 @@ def _curves(
                 sizes = scores.where(**labels).blocks[0].sizes
                 band(axes, sizes, found(**labels), color=colour, marker=marker, markersize=4, label=line)
             axes.set_title(column if axes in grid[0] else "", fontsize="small")
-            axes.locator_params(axis="x", nbins=3 if len(columns) > 2 else 6)
+            if len(columns) > 2:  # more would run into each other
+                axes.set_xticks([sizes[0], sizes[-1]])
         of_row[0].set_ylabel("\n".join(filter(None, (row, y))), fontsize="small")
     figure.supxlabel(x, fontsize="small")
     if len(columns) > 1:
@@ -1025,24 +1031,19 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
             colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
             look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
             axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
-            if symbol:
-                text = numbers.number(row.T, 2)
-                if many:  # narrow cells: .50 and 1, and no symbol for what is grey
-                    text, symbol = text.removesuffix(".00").replace("0.", "."), symbol.replace("?", "")
-                font = "xx-small" if many else "small"
-                axes.text(x, y, f"{symbol} {text}".strip(), ha="center", va="center", color=ink, fontsize=font)
+            if symbol:  # narrow cells have no room for numbers
+                text = symbol.replace("?", "") if many else f"{symbol} {numbers.number(row.T, 2)}"
+                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="small")
             if row.home:
                 edge = {"fill": False, "edgecolor": "black", "linewidth": 1.6}
                 axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, **edge))
         between = [k - 0.5 for k in range(1, len(ordered)) if ordered[k - 1][1] != ordered[k][1]]
         axes.hlines(between, -0.5, len(trials) - 0.5, color="0.2", linewidth=0.7)
         axes.set(xlim=(-0.5, len(trials) - 0.5), ylim=(len(names) - 0.5, -0.5))
-        turned = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if many else {}
         axes.xaxis.tick_top()
-        axes.set_xticks(range(len(trials)), trials, fontsize="small", **turned)
+        axes.set_xticks(range(len(trials)), trials, fontsize="small", rotation=90 * many)
         axes.set_yticks(range(len(names)), names, fontsize="small")
-        if kind:
-            axes.set_title(kind, fontsize="medium")
+        axes.set_title(kind.replace(", ", "\n"), fontsize="small")
         axes.grid(False)
         axes.tick_params(length=0)
         sns.despine(ax=axes, left=True, bottom=True)
@@ -1087,11 +1088,11 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
         place = ("axes fraction", "data")
         axes.annotate("failed below", (0, 0.5), (3, -3), place, textcoords="offset points", va="top", fontsize="small")
         # Names stand one below the other, in the order of T, and a thin line leads from each to its point.
-        for place, row in zip(_apart(told["T"].tolist(), 2.1 / max(22, len(told))), told.itertuples(), strict=True):
+        for place, row in zip(np.linspace(0.98, 0.02, len(told)), told.itertuples(), strict=True):
             axes.annotate(
                 f"{row.Index} ({row.trial})",
                 (row.forwards, row.T),
-                (1.03, (place + 1.05) / 2.1),
+                (1.03, place),
                 textcoords="axes fraction",
                 va="center",
                 fontsize="x-small",
@@ -1099,17 +1100,6 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
                 annotation_clip=False,
             )
     return show(figure)
-
-
-def _apart(values: Sequence[float], least: float) -> list[float]:
-    """Places near some values, the highest first, that lie so far apart at least, within -1 and 1 where there is room.
-
-    Those that would overlap stand around their mean: a monotone regression.
-    """
-    steps = least * np.arange(len(values))
-    places = isotonic_regression(np.asarray(values) + steps, increasing=False).x - steps
-    places = np.minimum(places, 1 - steps)
-    return np.maximum(places, -1 + steps[::-1]).tolist()
 
 
 def agreement(alike: pd.DataFrame) -> plt.Figure:
@@ -1129,7 +1119,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     square, sure = square.loc[order, order], sure.loc[order, order]
     text = square.map(lambda value: numbers.number(value, 1)).where(sure, "").to_numpy()
     side = 1.8 + 0.31 * len(order)
-    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    figure, axes = plt.subplots(figsize=(side + 0.9, side), layout="constrained")
     look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}
     sns.heatmap(square, vmin=-1, vmax=1, cmap="RdBu", ax=axes, **look)
     axes.set_facecolor("0.93")  # the diagonal, and what has no correlation

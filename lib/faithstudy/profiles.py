@@ -216,15 +216,13 @@ def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         KeyError: a parameter of the notebook is not among the variables.
         ParameterError: as in :func:`resolve`; also where papermill was given a parameter that the notebook does not
-            have, or the parameters name files of the reader's own that are not there.
+            have.
     """
     found = {key: variables[key] for key in defaults(name)}
     _known(name, parameters.injected(variables) - {"profile"}, "papermill")
     if found["profile"] not in PROFILES:
         raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
-    found = _checked(name, found, dict.fromkeys(found, _NOTEBOOK))
-    require_files({name: found})
-    return found
+    return _checked(name, found, dict.fromkeys(found, _NOTEBOOK))
 
 
 def _known(name: str, asked: Iterable[str], source: str) -> None:

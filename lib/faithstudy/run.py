@@ -85,6 +85,8 @@ class Run:
         self.parameters = values
         shown = self._label == records.PROFILE or (self._anew and "all" not in self._anew)
         self._record = records.provenance(name) if shown and not provenance.metrics() else None
+        if self._record is None:  # else what needs files of the reader's own is measured already
+            profiles.require_files({name: values})
         self.folder = paths.unfinished(name, self._label)
         self._steps = self.folder
         self._process = f"{platform.node()}-{os.getpid()}"

@@ -155,7 +155,7 @@ def paired(
     )
 
 
-def at_level(
+def correlations(
     sources: Mapping[str, pd.DataFrame | None],
     level: str,
     *,
@@ -186,9 +186,6 @@ def at_level(
         of_level[name] = marked(in_one_sign(frame), ["comparison", *columns], better)
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
     return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
-
-
-beside = at_level
 
 
 def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
