@@ -56,9 +56,6 @@ WAYS = [
     *(("AOPC", "", two_maps + n) for n in (21, 3)),
 ]""",
     "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
-    "f-fidelity/explainers": """
-large = recorded_table("scores").labels("dataset")
-settings = {k: space(dataset=d) for k, d in zip(("small images", "photographs", "a folder"), large, strict=True)}""",
     "f-fidelity/explanation-size": """
 found = {(of.attribution, of.share): of for of in recorded_table("sizes").fillna({"refusal": ""}).itertuples()}
 table = recorded_table("sizes")""",

@@ -11,7 +11,7 @@ import torch
 
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithstudy import paths
+from faithstudy import paths, published, records
 from faithstudy.claims import CONTRADICTED, REPRODUCED, UNTESTED
 from faithstudy.trials import examination
 
@@ -203,3 +203,28 @@ def test_simulated_error_rates_are_summed_up_over_the_claims(tmp_path):
     assert "On the tables of 2 claims, 300 studies" in text
     assert "*reproduced* in 2.0%, and in 3.0% for the claim `b`" in text
     assert "No claim" in scoreboard._simulated(tmp_path / "none")
+
+
+def test_where_roar_itself_differs_from_print_it_is_said():
+    """The sentence on ROAR's own order is typed: print and the record have to say it, too."""
+    text = (paths.root() / "book/asked.yml").read_text(encoding="utf-8")
+    assert "the paper's ROAR has the order right" in text
+    assert "here it has it the wrong way round" in text
+    pick = {"level": "macro_correlation", "comparison": "MoRF vs GT", "explainer": "SG-SQ"}
+    printed = published.load("ffidelity_correlations")
+    kept = records.recorded("f-fidelity/images", "correlations").frame
+    of = {}
+    for name, table in (("print", printed[printed["table"] == 1]), ("here", kept)):
+        rows = table[(table[list(pick)] == pd.Series(pick)).all(axis=1)]
+        of[name] = -rows.groupby("metric")["mean"].mean()  # most relevant first: -1 is the right order
+    assert 0 < of["print"]["ROAR"] < of["print"]["F-Fidelity"]
+    assert of["here"]["ROAR"] < 0 < of["here"]["F-Fidelity"]
+
+
+def test_where_f_fidelity_does_worse_than_plain_removal_the_guideline_says_so():
+    """Its sentence is typed: the record of the findings has to say it, too, away from F-Fidelity's own trial."""
+    text = (paths.root() / "book/f-fidelity/guideline.md").read_text(encoding="utf-8")
+    assert "by other papers' trials F-Fidelity can do worse than plain removal" in text
+    away = records.recorded("across/rivals", "away").frame
+    rows = away[away["pair"].isin(["FFid+ > Fid+", "FFid- > Fid-"]) & (away["trial"] != "Order")]
+    assert (rows["high"] < 0).any()
