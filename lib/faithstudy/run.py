@@ -403,10 +403,10 @@ class Run:
                 wrong.append(f"the table {table} differs by more than rounding makes ({of}, means by {of.shift:.2g})")
         patched = {id(self._scores[table]): of.patched for table, of in again.items() if table in self._scores}
         for _, claim in self._claims:
-            if any(id(part.table) in patched for part in claim.parts):
-                parts = [
-                    part.on(patched[id(part.table)]) if id(part.table) in patched else part for part in claim.parts
-                ]
+            parts = [part.on(patched.get(id(part.table), part.table)) for part in claim.parts]
+            moved = [not part.same_rows(new) for part, new in zip(claim.parts, parts, strict=True)]
+            if any(moved):
+                parts = [new if of else part for part, new, of in zip(claim.parts, parts, moved, strict=True)]
                 if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
                     wrong.append(f"with the numbers measured here {claim.id} is {found}, not {claim.verdict.outcome}")
         if wrong:
