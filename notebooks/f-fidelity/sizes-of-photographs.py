@@ -363,7 +363,8 @@ true_ones = true_ones[true_ones["inputs"] >= LEAST_ROWS]
 enough_inputs = unknown[unknown["inputs"] >= LEAST_ROWS]
 again = true_ones[true_ones["halves"] == 2]
 # Smaller photographs are the control of photographs, phrases that of sentences.
-judged = enough_inputs[[any(known.endswith(data) for known in again["data"]) for data in enough_inputs["data"]]]
+found_again = [data for data in enough_inputs["data"] if any(known.endswith(data) for known in again["data"])]
+judged = enough_inputs[enough_inputs["data"].isin(found_again)]
 sized = int(judged["size"].count())
 held = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true ({r.data})" for r in again.itertuples()]
 left_out = {
