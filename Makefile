@@ -2,7 +2,8 @@
 # make help    the other targets
 
 PYTHON ?= python3
-PROFILE ?= study
+# What is yours is measured, on few inputs unless a profile is named; all else shows what is recorded.
+PROFILE ?= $(if $(filter examine,$(MAKECMDGOALS))$(PARAMS),quick,study)
 # The environment. VENV=none uses the one that is active and installs nothing; VENV=$CONDA_PREFIX installs into conda's.
 VENV ?= .venv
 CORES ?= all

@@ -18,7 +18,7 @@ import nbformat
 import reader
 import scoreboard
 
-from faithstudy import paths, profiles
+from faithstudy import paths, profiles, records
 from faithstudy import run as results
 
 STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
@@ -27,17 +27,13 @@ STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
 def check(profile: str) -> list[str]:
     """What does not belong together in a profile's build, as lines for a reader; none where the book can be made.
 
-    Every page must be of the run that left its tables, and the recorded runs must be whole: other pages of the book
-    show tables of both.
+    Every page must be of the run that left its tables: other pages of the book show these, too.
     """
     names = paths.pages()
     wrong = {name: found for name in names if (found := results.page_faults(name, profile))}
     lines = [f"  {name}: {'; '.join(found)}" for name, found in wrong.items()]
-    kept = [f"  {fault}" for name in names for fault in results.recorded_faults(name)]
     if lines:
         lines = ["Pages and tables that do not belong together:", *lines, results.remedy(list(wrong), profile)]
-    if kept:
-        lines += ["Recorded runs that are not whole:", *kept, "Bring them back: git checkout -- data/results"]
     return lines
 
 
@@ -58,16 +54,18 @@ def stage(profile: str, site: Path) -> None:
     for name in paths.pages():
         page = site / "notebooks" / f"{name}.ipynb"
         page.parent.mkdir(parents=True, exist_ok=True)
-        results.copy(paths.results(name, profile), tables / name)
+        records.copy(paths.results(name, profile), tables / name)
+        differing = records.differing(name)
+        if differing.is_dir():
+            shutil.copytree(differing, tables / name / "differing")
         says = judged.page(tables / name, name)
-        judging += [says] if (tables / name / "claims.csv").is_file() else []
+        judging += [says] if len(says.claims) else []
         executed = nbformat.read(paths.executed(name, profile), as_version=4)
-        matrix = judged.better(tables / name, name, "trust")  # of the examination
-        shown = scoreboard.recorded_matrix(matrix) if matrix else ""
-        pages[name] = reader.arranged(executed, says, reader.caveats(says), shown)
+        differ = [path.stem for path in sorted(differing.glob("*.csv"))]
+        pages[name] = reader.arranged(executed, says, reader.caveats(says), differ)
         nbformat.write(pages[name], page)
     gallery.write(pages.items(), site / "book" / "_measured" / "gallery.md", site / "extra" / "gallery")
-    scoreboard.write(tables, site / "book" / "_measured", judging)
+    scoreboard.write(tables, site / "book" / "_measured", judging, site / "extra" / "forest")
 
 
 def build(site: Path, html: Path, profile: str) -> int:

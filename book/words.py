@@ -1,10 +1,11 @@
-"""Names and numbers as a reader knows them: the registry's short names never reach a page's box, log or table."""
+"""Names as a reader knows them: the registry's short names never reach a page's box or table."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from faithstudy.display_names import NETWORKS, named
+from faithstudy.numbers import number
 
 LABELS = {
     "1-Lipschitz": NETWORKS["lipschitz"],
@@ -14,56 +15,31 @@ LABELS = {
     "text": NETWORKS["lstm"],
     "three layers": NETWORKS["cnn3"],
 }
-"""What pages call networks in their long tables, where that is no name for a reader by itself."""
-VARIANT = re.compile(
-    r"( ?(original|fine-tuned|trained apart|another image|beta [\d.]+|fold \d+|\(seed \d+\)|simulated))+$"
-)
-"""What ends a network's label, or stands in its place: which of several of one kind it is."""
-
+"""Names of networks in long tables that are no names for a reader."""
 PARTS = {
     "it costs the fine-tuned network less": "it costs the fine-tuned network less, by",
     "it loses less than a quarter": "of the best it reaches more than three quarters",
 }
-"""Parts by whose recorded names the number beside them would be read as another one."""
+"""Names of recorded parts beside which a number would be read as another one, and how they are shown."""
 
-_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-−+]?)(\d+)(?!\w)")
+
+_POWER = re.compile(r"[-−]?(?<![\w.])\d(?:\.\d+)?e[-−+]?\d+(?!\w)")
 
 
 def plain(text: str) -> str:
     """A text with names that a reader knows, numbers without powers of ten, and a minus where there was a hyphen."""
-    return _POWER.sub(_fixed, named(PARTS.get(text, text))).replace(" - ", " − ")
-
-
-def _fixed(found: re.Match[str]) -> str:
-    """A number that was written with a power of ten, without it."""
-    digits, sign, power = found.groups()
-    if sign in ("", "+"):
-        return f"{float(f'{digits}e{power}'):,.0f}"
-    return f"{float(f'{digits}e-{power}'):.{int(power) + max(0, len(digits) - 2)}f}"
+    text = _POWER.sub(lambda found: number(float(found[0].replace("−", "-"))), named(PARTS.get(text, text)))
+    return text.replace(" - ", " − ")
 
 
 def label(text: str) -> str:
-    """The label of a network with a name that a reader knows, and what else it says."""
-    name, comma, more = text.partition(", ")
-    return f"{LABELS.get(name) or NETWORKS.get(name) or name}{comma}{more}"
+    """The label of one or several networks with names that a reader knows."""
+    told = (one.partition(", ") for one in text.split(" and "))
+    return " and ".join(f"{LABELS.get(name) or NETWORKS.get(name) or name}{comma}{more}" for name, comma, more in told)
 
 
-def network(text: str) -> str:
-    """The name of the network that a label speaks of; empty where it only says which of several it is."""
-    return VARIANT.sub("", label(text).partition(", ")[0])
-
-
-def networks(labels: Iterable[str], run: Mapping[str, Any] | None = None) -> list[str]:
-    """The names of networks, each once; those of a run's own where a label names none."""
-    names = [network(text) for text in labels]
-    if "" in names:
-        names = [*names, *asked(run or {})]
-    return [name for name in dict.fromkeys(names) if name]
-
-
-def asked(run: Mapping[str, Any]) -> list[str]:
-    """The names of the networks that a run has noted in its provenance, each once."""
-    files = [of["name"] for of in run.get("networks") or () if of["kind"] in ("network", "pretrained")]
-    kinds = sorted(NETWORKS, key=len, reverse=True)
-    found = [next((kind for kind in kinds if re.search(rf"(?:^|-){kind}(?:-|$)", name)), None) for name in files]
-    return list(dict.fromkeys(NETWORKS[kind] for kind in found if kind))
+def markdown(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as a Markdown table whose columns are the keys of the first; numbers are texts already."""
+    rows = list(rows)
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in lines)

@@ -24,26 +24,26 @@
 # another processor, or with another number of threads, rounds differently and ends in other weights. The section *Trained anew* shows
 # how far.
 #
-# Some networks do not ship, and are trained where a page runs: they are listed at the end. Large
+# Some networks do not ship: they are listed at the end. Large
 # networks of other makers are downloaded: EfficientNet-Lite0 is evaluated on
 # [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/photographs), [](trace/networks) and, in
 # larger profiles, [](trace/searches) and [](trace/best-orders); the pages of SaCo evaluate the paper's own Vision Transformers where they are given them. Of ViT-S
 # the matrices are downloaded, and what was trained for CIFAR-10 ships.
 
 # %% tags=["parameters", "hide-cell"]
-profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+profile = "study"  # as the book shows it; or quick, smoke, paper: see notebooks/profiles.yml
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Markdown, display
 
-from faithstudy import plots, summaries, tables
+from faithstudy import plots, records, summaries, tables
 from faithstudy.display_names import NETWORKS
 from faithstudy.display_names import named as readable
 from faithstudy.networks import shipped
 from faithstudy.networks.training import Recipe
-from faithstudy.run import Run, recorded_runs
+from faithstudy.run import Run
 
 plots.theme()
 run = Run("networks", globals())
@@ -300,18 +300,18 @@ else:
 # %% [markdown]
 # ## Networks that do not ship
 #
-# What ships was to fit into 60 MB and ten hours of training; the hours were passed. The recorded study trained the networks below as well,
-# most of them further trainings of a kind of which one ships. A build trains what it asks of them anew, and names them in the provenance at
-# the end of each page; on pages that are compared with the record its rows are compared as any others, but for those of ROAR. *With other
-# weights*: the recipe ships since, and a build takes it from there; the page was recorded before.
+# What ships was to fit into 60 MB and ten hours of training; the hours were passed. The study trained the networks below as well,
+# most of them further trainings of a kind of which one ships. A build of the book shows what was measured on them, and trains none of them;
+# what you run with parameters of your own trains those that it needs. *With other weights*: the network ships since, and the page was
+# measured before.
 
 # %% tags=["hide-input"]
 weights = {network.facts["sha256"] for network in shipped.every()}
 trained = [
     {"name": used["name"], "sha256": used["sha256"], "page": record["notebook"], "minutes": used["seconds"] / 60}
-    for record in recorded_runs()
+    for record in records.all_provenance()
     for used in record["networks"]
-    if used["kind"] == "network" and used["sha256"] not in weights and record["profile"] == "study"
+    if used["kind"] == "network" and used["sha256"] not in weights
 ]
 if trained:
     elsewhere = pd.DataFrame(trained)
@@ -333,7 +333,7 @@ if trained:
     table["minutes"] = table["minutes"].map("{:.1f}".format)
     display(tables.prose(table.astype(str).reset_index()))
 else:
-    display(Markdown("No recorded run has trained another."))
+    display(Markdown("The study trained no other."))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -29,7 +29,7 @@
 # make notebook NAME=mine PARAMS="images=32 seed=1"
 # ```
 #
-# What you run in Jupyter or with papermill goes to a folder of its own, `build/quick+by-hand` or `build/quick+edited-...`,
+# What you run in Jupyter or with papermill goes to a folder of its own, `build/study+by-hand` or `build/study+edited-...`,
 # and the last cell prints which; only `make` writes what the book shows.
 #
 # To put it into the book, add `- file: notebooks/mine` to `book/_toc.yml`. If it needs data, or other parameters in
@@ -38,10 +38,10 @@
 # %% [markdown]
 # ## Parameters
 #
-# The values below are the `quick` profile. Every name here can be changed from outside; an unknown name is an error.
+# The values below are those of the profile `study`, which the book shows. Every name here can be changed from outside; an unknown name is an error.
 
 # %% tags=["parameters"]
-profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+profile = "study"  # as the book shows it; or quick, smoke, paper: see notebooks/profiles.yml
 explainers = ["saliency", "integrated-gradients", "gradcam", "random"]
 train = 6000  # images to train on
 images = 256  # images to explain
@@ -94,8 +94,14 @@ Markdown(f"{correct:.1%} of {images} digits are recognised.")
 
 # %%
 metrics = {"Fid+": METRICS["Fid+"].given(output=probability, sizes=[k / 10 for k in range(1, 10)])} | own()
-scores = evaluate(metrics, task, tasks.attributions(task, {name: name for name in explainers}))
-run.save(scores, "scores")
+
+
+def measure(task):
+    """Every metric of every explainer, of the images of a task."""
+    return evaluate(metrics, task, tasks.attributions(task, {name: name for name in explainers}))
+
+
+scores = run.table("scores", measure, [task])
 
 # %% [markdown]
 # ## What comes out

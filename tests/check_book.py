@@ -5,8 +5,8 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and in figures as large as they are shown, labels of a figure or of a forest plot's axis that
-meet, or leave it, nan, "in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
+under 9 points in tables and in figures as large as they are shown, labels of a figure that meet, or leave it, nan,
+"in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
 title that another page has, a serious fault of accessibility, a notebook without its provenance, a slider that moves
 nothing, what a sheet of paper would cut off, a search for what is one's own that finds another page first. Every page
 is opened once, in one of a few browsers side by side, on a screen in the light; then it is turned dark, as narrow as a
@@ -91,18 +91,11 @@ FACTS = r"""
         (number ? number.getBoundingClientRect().left : node.getBoundingClientRect().right) + 1;
     }).map((node) => node.id || node.textContent.trim().slice(0, 60)),
     raw, odd,
-    // Words of a forest plot's axis that meet, and what leaves its row.
-    met: all(".faithlab-forest .axis .strip").filter(visible).flatMap((strip) => {
-      const boxes = [...strip.querySelectorAll("span")].map((node) => [node.textContent, node.getBoundingClientRect()])
-        .sort((one, other) => one[1].left - other[1].left);
-      return boxes.slice(1).filter(([, box], k) => boxes[k][1].right > box.left + 1)
-        .map(([words], k) => `${boxes.map(([text]) => text).join(" ")}: ${words}`);
-    }),
     headings: all("article h1").length,
     title: document.title,
     width: document.documentElement.scrollWidth, screen: window.innerWidth,
     // What is wider than the text has to lie in a box that scrolls, and shows that it does.
-    wide: all("article :is(table, figure, img, .faithlab-forest, .faithlab-box, .faithlab-tiles)").filter((node) => {
+    wide: all("article :is(table, figure, img, .faithlab-box)").filter((node) => {
       if (!visible(node)) return false;
       const end = (one) => one.getBoundingClientRect().right;
       const beyond = (one) => end(one) > end(node.closest("article")) + 1;
@@ -116,7 +109,7 @@ FACTS = r"""
     squeezed: all("article table :is(td, th)").filter((node) => visible(node) && node.scrollWidth > node.clientWidth + 2
       && getComputedStyle(node).display === "table-cell").map((node) => node.innerText.trim().slice(0, 60)),
     // 9 points are 12 pixels.
-    small: all("article :is(table, .faithlab-forest, .faithlab-box, svg) *").filter((node) => visible(node)
+    small: all("article :is(table, .faithlab-box, svg) *").filter((node) => visible(node)
       && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim())
       && parseFloat(getComputedStyle(node).fontSize) < 11.99 && !node.closest(".sr-only, sup, sub, mjx-container"))
       .map((node) => `${parseFloat(getComputedStyle(node).fontSize)} pixels: ${node.textContent.trim().slice(0, 40)}`),
@@ -331,7 +324,6 @@ def layout(facts: dict) -> list[str]:
     if facts["width"] > facts["screen"] + 1:
         wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
     wrong += [f"cut, and in no box that scrolls: {text}" for text in facts["wide"]]
-    wrong += [f"labels of an axis on each other: {text}" for text in facts["met"]]
     wrong += [f"words wider than their cell: {text}" for text in dict.fromkeys(facts["squeezed"])]
     return wrong + [f"text under 9 points, {text}" for text in dict.fromkeys(facts["small"])]
 

@@ -68,15 +68,15 @@ def test_a_table_says_number_inputs_run_and_bar():
     rows = (
         Reason("Too small?", "a mean", SPREAD, above=0),
         Reason("Too new?", "a mean", None, within=0.5),
-        Reason("Too small?", "the same", SPREAD, below=0, source="this build", said=tables.share),
+        Reason("Too small?", "the same", SPREAD, below=0, said=tables.share),
     )
-    assert list(diagnostics.frame(*rows, source="recorded")["question"]) == ["Too small?", "Too small?", "Too new?"]
-    shown = diagnostics.table(*rows, source="recorded").data
+    assert list(diagnostics.frame(*rows)["question"]) == ["Too small?", "Too small?", "Too new?"]
+    shown = diagnostics.table(*rows).data
     assert list(shown["question"]) == ["Too small?", "", "Too new?"]
     assert list(shown["answer"]) == ["yes, above 0", "no, not below 0\u00a0%", "open: within ±0.5?"]
-    number, share, none = shown["found (inputs, run)"]
-    assert (number[:10], number[-14:]) == ("2.000 [0.0", " (6, recorded)")
-    assert (share[:9], share[-16:]) == ("200.0 % [", " (6, this build)")
+    number, share, none = shown["found (inputs)"]
+    assert (number[:10], number[-4:]) == ("2.000 [0.0", " (6)")
+    assert (share[:9], share[-4:]) == ("200.0 % [", " (6)")
     assert none == "not asked in that run"
 
 

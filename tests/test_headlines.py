@@ -41,12 +41,6 @@ def test_numbers_of_several_are_listed_with_their_names():
     assert summaries.of_each({"A": 0.835, "B": -0.1, "C-9": 0.5}) == "0.83 (A), −0.10 (B) and 0.50 (C-9)"
 
 
-def test_it_is_said_how_many_images_leave_no_network_undecided():
-    made = {("net", 0): SimpleNamespace(fallback=torch.tensor([True, False, True]))}
-    said = summaries.undecided(made, {("net", 0): 0.2})
-    assert said.startswith("net: the noise is 20% of an image's range. 2 of 3 images have no candidate")
-
-
 def test_the_best_metric_leads_and_what_is_clearly_behind_follows(run):
     said = summaries.best_order(run, table({"Fid": -0.2, "FFid": 0.2}, 300))
     assert re.match(r"\*\*F-Fidelity \S+ \[.+\]\*\* ranks them best, ahead of Fidelity −\S+ \[.+\]: neighb", said)

@@ -1,8 +1,10 @@
 """The book's movable figures: the script draws the law of the library, and its sliders move it."""
 
+import html
 import io
 import itertools
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -29,6 +31,18 @@ def browser(chromium):
     yield page
     page.close()
     assert not wrong
+
+
+def rendered(figure) -> str:
+    """The HTML that the book makes of a movable figure."""
+    found = re.fullmatch(
+        r":::\{div\} faithlab-movable\n(?::name: (\S+)\n)?\n(.*)\n\n```json\n(.*)\n```\n:::\n", figure.data
+    )
+    name, still, told = found.groups()
+    image = re.fullmatch(r"!\[(.*)\]\((.*)\)", still)
+    still = f'<img alt="{html.escape(image[1])}" src="{image[2]}">' if image else still
+    shown = f"<p>{still}</p><div class='highlight-json'><pre>{html.escape(told)}</pre></div>"
+    return f'<div class="faithlab-movable" id="{name or ""}">{shown}</div>'
 
 
 def show(page, body: str) -> None:
@@ -58,7 +72,7 @@ def test_every_slider_moves_its_figure(browser):
     hits = torch.rand(40, 2, 5, generator=torch.Generator().manual_seed(0)) < 0.3
     settings = (Setting(0.5, 0.05), Setting(0.5, 0.1))
     found = read(hits.double(), [0.1, 0.2, 0.3, 0.4, 0.5], settings, 100)
-    show(browser, '<div class="faithlab-movable"></div>' + plots.movable({"a <b>": found})._repr_html_())
+    show(browser, '<div class="faithlab-movable"></div>' + rendered(plots.movable({"a <b>": found})))
     assert browser.locator("input[type=range]").count() == 7
     assert check_book.still(browser) == []
     assert found.refusal
@@ -73,7 +87,7 @@ def drawn() -> str:
     answers = {"first": torch.tensor([0.8, 0.5, 0.2]), "<last>": torch.tensor([0.8, 0.808, 0.2])}
     rows = {name: (pictures, p, p > 0.4) for name, p in answers.items()}
     words = {"across": "share of pixels", "down": "probability", "alt": 'A "strip".'}
-    return plots.removal(rows, torch.tensor([0.0, 0.5, 1.0]), **words)._repr_html_()
+    return rendered(plots.removal(rows, torch.tensor([0.0, 0.5, 1.0]), **words))
 
 
 def test_images_are_removed_step_by_step_beside_their_curves(browser):
@@ -108,7 +122,7 @@ def staked() -> tuple[str, saco.Groups]:
     groups = saco.Groups(torch.tensor([[6.0, 2.0, 1.0]]), torch.tensor([[0.3, -0.1, 0.1]]))
     pictures = (torch.arange(4) / 4).view(4, 1, 1, 1).expand(4, 3, 2, 2)
     rows = {"a <b>": (pictures, groups), "other": (pictures, groups._replace(drop=-groups.drop))}
-    return plots.bets(rows, name="bets", down="answer", alt='A "strip".')._repr_html_(), groups
+    return rendered(plots.bets(rows, name="bets", down="answer", alt='A "strip".')), groups
 
 
 def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
@@ -141,7 +155,7 @@ def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
 
 def test_a_bet_without_a_stake_can_be_lost(browser):
     groups = saco.Groups(torch.tensor([[2.0, 2.0, 1.0]]), torch.tensor([[0.1, 0.3, 0.0]]))
-    show(browser, plots.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")._repr_html_())
+    show(browser, rendered(plots.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")))
     browser.locator("input").fill("0")
     assert "costs less: the bet is lost, −0. 0 of 1 won. So far 0.00" in browser.locator("#b").inner_text()
 

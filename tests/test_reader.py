@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import json
 import math
 import re
 import subprocess
@@ -26,7 +25,6 @@ RESULTS = pd.DataFrame(
         "paper": "SaCo",
         "claim": "Claim.",
         "verdict": [REPRODUCED, CONTRADICTED, REPRODUCED],
-        "best": "",
     }
 )
 
@@ -52,9 +50,8 @@ def notebook():
 
 
 def page(claims=RESULTS, name="saco/one", **parameters):
-    parts = judged._whole(None)
-    run = {"profile": "quick", "parameters": parameters}
-    return judged.Page(name, claims, parts, parts, run, run)
+    parts = pd.DataFrame(columns=["claim", *judged.WORDS, *judged.NUMBERS, "premise"])
+    return judged.Page(name, claims, parts.loc[:, ~parts.columns.duplicated()], parts, {"parameters": parameters})
 
 
 def test_the_answer_comes_first_and_the_parameters_last(notebook):
@@ -70,12 +67,6 @@ def test_the_answer_comes_first_and_the_parameters_last(notebook):
     nbformat.validate(reader.arranged(notebook, page()))
 
 
-def test_what_a_recorded_run_shows_stands_between_the_box_and_this_builds_answer(notebook):
-    sources = [cell.source for cell in reader.arranged(notebook, page(images=8), recorded="its matrix").cells]
-    assert [sources.index("its matrix"), sources.index("draw()")] == [2, 3]
-    assert "its matrix" not in [cell.source for cell in reader.arranged(notebook, page(images=8)).cells]
-
-
 def test_parameters_are_folded_and_say_so(notebook):
     cells = reader.arranged(notebook, page()).cells
     for cell in (c for c in cells if c.source.startswith("images =")):
@@ -86,7 +77,15 @@ def test_parameters_are_folded_and_say_so(notebook):
 
 def part(value, low, high):
     """The table of a page whose claim c-one has one part, a value above 0.5 & no less."""
-    row = {"claim": "c-one", "part": "a < b", "kind": "above", "premise": False, "outcome": "holds", "contrast": "x"}
+    row = {
+        "claim": "c-one",
+        "part": "a < b",
+        "kind": "above",
+        "premise": False,
+        "outcome": "holds",
+        "contrast": "x",
+        "unit": "",
+    }
     row |= {"network": "pooled", "value": value, "low": low, "high": high, "claimed_low": 0.5, "claimed_high": math.inf}
     return pd.DataFrame([row | {"images": 9.0, "datasets": "d", "judged_at": 0.95, "needed": 1.0}])
 
@@ -100,19 +99,11 @@ def test_whoever_cannot_see_the_answer_is_told_it_in_numbers(notebook):
     notebook.cells[6].metadata["mystnb"] = about
     notebook.cells[4].metadata["mystnb"] = {"image": {"alt": "Pictures."}}
     before = copy.deepcopy(notebook)
-    claims = RESULTS.iloc[:1].assign(claim="More & more.")
-    for value, text in ((0.75, "0.75"), (0.8, "0.8")):
-        says = dataclasses.replace(page(claims), parts=part(value, 0.6, 0.9))
-        answer, other = drawn(reader.arranged(notebook, says))
-        assert other == "Pictures.", "only the figure of the answer"
-        assert answer == (
-            f"Bars. The answer of this build, quick profile: “More & more” is reproduced: a < b: {text}, 95 % interval "
-            "0.6 to 0.9; the claim asks for above 0.5."
-        )
-    recorded = dataclasses.replace(says, claims=claims.assign(best="study"))
-    assert drawn(reader.arranged(notebook, recorded))[0].startswith(
-        "Bars. The answer of the recorded run, study profile: "
-    )
+    says = dataclasses.replace(page(RESULTS.iloc[:1].assign(claim="More & more.")), parts=part(0.75, 0.6, 0.9))
+    answer, other = drawn(reader.arranged(notebook, says))
+    assert other == "Pictures.", "only the figure of the answer"
+    said = "Bars. The answer: “More & more”: reproduced. a < b: 0.75 [0.60, 0.90] (claimed: above 0.5; 9 inputs)."
+    assert answer == said
     assert drawn(reader.arranged(notebook, page(RESULTS.iloc[:0])))[0] == "Bars.", "no claim, no answer"
     assert notebook == before, "the executed notebook stays as it ran"
 
@@ -126,24 +117,24 @@ def headlined(notebook, said="Yes: **0.75** [0.6, 0.9] & more."):
 
 def test_a_sentence_that_answers_the_title_heads_the_box_and_folds_the_claims(notebook):
     before = copy.deepcopy(headlined(notebook))
-    for says, counted in ((page(), "<summary>3 claims</summary>"), (page(RESULTS.iloc[:0]), "No claim is judged here")):
+    for says, counted in ((page(), 1), (page(RESULTS.iloc[:0]), 0)):
         arrangement = reader.arranged(notebook, says)
         box = arrangement.cells[1].source
         said = '<p class="faithlab-headline">Yes: <strong>0.75</strong> [0.6, 0.9] &amp; more.</p>'
         assert box.partition(">")[2].startswith(said)
-        assert counted in box
+        assert box.count("<summary>The claims and the numbers that decide</summary>") == counted
         (left,) = (c for c in arrangement.cells if c.source == "Markdown(said)")
         assert left.outputs == [], "said once"
     assert notebook == before, "the executed notebook stays as it ran"
     committed = headlined(notebook, said="")
     committed.cells[6].outputs = []
-    assert "faithlab-headline" not in reader.arranged(committed, page()).cells[1].source, "it has not run"
+    assert "“Claim”" in reader.arranged(committed, page()).cells[1].source, "it has not run: the first claim leads"
 
 
 def test_whoever_cannot_see_the_answer_is_told_the_sentence_that_heads(notebook):
     headlined(notebook).cells[7].metadata["mystnb"] = {"image": {"alt": "Bars."}}
     told = drawn(reader.arranged(notebook, page()))[-1]
-    assert told == "Bars. The answer, which may rest on more than this figure: Yes: 0.75 [0.6, 0.9] & more."
+    assert told == "Bars. The answer: Yes: 0.75 [0.6, 0.9] & more."
 
 
 HEADED = [
@@ -171,19 +162,7 @@ def test_a_page_whose_first_claim_is_no_answer_has_a_sentence_that_is(name):
     assert reader.arranged(committed, page(name=name)) is not committed, "a page without a box"
     cell.outputs = [nbformat.v4.new_output("execute_result", {"text/markdown": "So it is."}, execution_count=1)]
     box = reader.arranged(committed, page(name=name)).cells[1].source
-    assert box.index("So it is.") < min(box.index(other) for other in ("faithlab-badges", "faithlab-whom"))
-
-
-def test_a_page_that_asks_no_network_does_not_speak_of_a_build():
-    counted = part(3, math.nan, math.nan).assign(kind="counted", premise=False, images=3)
-    says = dataclasses.replace(page(RESULTS.iloc[:1]), parts=counted)
-    whom = r'<p class="faithlab-whom">(.*?)</p>'
-    assert re.findall(whom, reader.box(says)) == [
-        'The numbers are those of this build, quick profile. <a href="../../book/glossary.html">Glossary</a>.'
-    ]
-    recorded = dataclasses.replace(says, claims=says.claims.assign(best="study"))
-    (said,) = re.findall(whom, reader.box(recorded))
-    assert said.startswith("The numbers are those of the recorded run, quick profile. Figures and tables")
+    assert box.index("So it is.") < box.index("faithlab-badges")
 
 
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):
@@ -210,61 +189,31 @@ def test_a_page_without_a_title_is_an_error_that_names_it(notebook):
         reader.arranged(notebook, page())
 
 
-def test_the_box_counts_verdicts_and_leads_to_the_first_claim_of_each():
+def test_the_box_counts_verdicts_and_leads_to_each_claim():
     box = reader.box(page(), [("Small < large", "It is small.")])
-    badges = re.findall(r'<a class="faithlab-badge (\w+)" href="([^"]*)">.*?</span> ([^<]*)</a>', box)
-    address = "../../book/saco/verdict.html#claim-"
-    assert badges[:2] == [
-        ("reproduced", address + "c-one", "2 reproduced"),
-        ("contradicted", address + "c-two", "1 contradicted"),
+    assert re.findall(r'<span class="faithlab-badge \w+">.*?</span> ([^<]*)</span>', box) == [
+        "2 reproduced",
+        "1 contradicted",
     ]
-    assert "<summary>2 more claims</summary>" in box
+    address = "../../book/saco/verdict.html#claim-"
+    assert re.findall(r'<li><a class="faithlab-badge \w+" href="([^"]*)"', box) == [address + c for c in RESULTS["id"]]
     assert "Small &lt; large" in box
-    assert "this build, quick profile" in box
+    assert reader.box(page(RESULTS.iloc[:0])) == ""
+    assert "<a class" not in reader.box(page(RESULTS.assign(paper="Across"))), "it has no verdict page"
 
 
-def test_a_page_without_claims_says_of_what_it_speaks():
-    box = reader.box(page(RESULTS.iloc[:0], images=4000))
-    assert "faithlab-badge" not in box
-    assert "4,000 images" in box
+def test_a_page_without_a_record_says_so_below_the_box(notebook):
+    output = nbformat.v4.new_output("display_data", {"text/markdown": "**Your run** (smoke): measured in it."})
+    notebook.cells[4].outputs = [output]
+    cells = reader.arranged(notebook, page()).cells
+    assert cells[2].source == "**Your run** (smoke): measured in it."
+    assert [cell.outputs for cell in cells if cell.source == "import faithlab"] == [[]]
 
 
-def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader.paths, "recorded", lambda name, profile: tmp_path / profile)
-    without = page(RESULTS.iloc[:0], images=64)
-    assert "recorded" not in reader.box(without)
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study/provenance.json").write_text(json.dumps({"parameters": {"images": 2000}}))
-    said = reader.box(without)
-    assert "The numbers are those of this build, quick profile, 64 images." in said
-    assert "stand those of a recorded run, study profile, 2,000 images." in said
-
-
-def test_where_all_is_counted_the_box_leaves_the_number_of_inputs_to_the_claims():
-    estimated = dataclasses.replace(page(images=64), parts=part(0.7, 0.6, 0.8).assign(images=math.nan))
-    counted = dataclasses.replace(estimated, parts=estimated.parts.assign(kind="counted"))
-    assert "64 images" in reader.box(estimated)
-    assert "images" not in reader.box(counted)
-
-
-def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are():
-    recorded = dataclasses.replace(page(RESULTS.assign(best="study"), images=64), provenance={"profile": "study"})
-    assert "recorded run, study profile. Figures and tables below are of this build" in reader.box(recorded)
-    assert "quick profile, 64 images." in reader.box(recorded)
-    assert "Figures and tables below" not in reader.box(page(images=64))
-
-
-def test_a_claim_whose_paper_has_no_verdict_page_is_shown_on_its_own_page_where_it_is_recorded():
-    built, recorded = (page(RESULTS.assign(paper="Across", best=best, evidence="So it is.")) for best in ("", "study"))
-    assert "<a class" not in reader.box(built)
-    assert reader._recorded_claims(built) == reader._recorded_claims(page(RESULTS.assign(best="study"))) == ""
-    parts = part(0.7, 0.6, 0.8).assign(printed=math.nan, reason="", unit="", missing=0.0)
-    shown = reader._recorded_claims(dataclasses.replace(recorded, parts=parts))
-    for name in RESULTS["id"]:
-        assert f'href="#claim-{name}"' in reader.box(recorded)
-        assert f'id="claim-{name}"' in shown
-    assert shown.count("faithlab-forest") == 1
-    assert "0.7 [0.6, 0.8]" in shown
+def test_rows_that_a_build_has_measured_otherwise_are_linked_at_the_foot(notebook):
+    *_, finish, last = reader.arranged(notebook, page(), differing=["scores"]).cells
+    assert finish.source == "run.finish()"
+    assert re.findall('href="([^"]*)"', last.source) == ["../../results/saco/one/differing/scores.csv"]
 
 
 def test_caveats_are_those_that_are_true_of_the_run():

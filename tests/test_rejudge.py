@@ -39,66 +39,19 @@ NAMES = ("part", "contrast", "network")
 """Words that are not compared."""
 
 LEARNED = "chosen = [space(model=torch.nn.Linear(1, 10), x=torch.zeros(1, 1))]"  # it has ten classes, as the data
-TRACE = "explainers = 'Gradient GradCAM IBA RISE EP EBP IG InputxGradient'.split()"
 GIVEN = {
-    "across/examination": "trust = recorded_table('trust'); asked = {}",
-    "across/findings": """
-maps = [name for name in recorded_table("infidelity").labels("explainer") if name != "the same everywhere"]
-flat = {"the same everywhere": None}""",
-    "cost/f-fidelity": """
-stages = recorded_table("stages").query("stage != 'total'")
-wide = maps = None
-taken = recorded_table("timed").assign(**{"an image": lambda of: of["seconds"] / of["images"]})""",
-    "cost/forwards": """
-two_maps = 16.15460695785  # measured times, of which only this follows from the recorded estimates
-WAYS = [
-    *(("RFid+", "", two_maps + each * n + 1) for n in (published_draws, 1)),
-    *(("AOPC", "", two_maps + n) for n in (21, 3)),
-]""",
-    "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
-    "f-fidelity/explainers": """
-large = recorded_table("scores").labels("dataset")
-settings = {k: space(dataset=d) for k, d in zip(("small images", "photographs", "a folder"), large, strict=True)}""",
-    "f-fidelity/explanation-size": """
-found = {(of.attribution, of.share): of for of in recorded_table("sizes").fillna({"refusal": ""}).itertuples()}
-table = recorded_table("sizes")""",
     "f-fidelity/fine-tuning": "test = space(classes=range(10))",
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
 cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases", "spans")]""",
-    "f-fidelity/sizes-of-photographs": """
-cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
     "f-fidelity/time-series": "chosen = {}",
-    "f-fidelity/when-a-size-is-named": "readings = recorded_table('readings')",
-    "few-class-fidelity/digits": """
-chosen = dict.fromkeys(architectures)
-first, second = (space(network=list(architectures)[k]) for k in (0, -1))
-base = refined.explainers(layer="", background=None, steps=1)
-base = {name: of for name, of in base.items() if name != "IG(zero)"}
-plain = base
-explainers = dict.fromkeys(architectures, refined.refined(base, samples=1, noise=0.0))""",
-    "few-class-fidelity/natural-images": """
-plain = refined.explainers(layer="", background=None, steps=1)
-task, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
-names = [name for name in plain if name != "Random"]""",
     "few-class-fidelity/perturbations": """
 tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}""",
-    "few-class-fidelity/photographs": """
-explained_by = ["BP", "IG(zero)", "GradCAM", "Random"]  # the recorded run is older than this parameter
-wide = space(x=torch.zeros(1))""",
     "saco/ablation": LEARNED,
     "saco/groups": LEARNED,
     "saco/larger-vit": LEARNED,
     "saco/random": f"{LEARNED}; by_group = recorded_table('case')",
-    "saco/settings": "scale = recorded_table('scale')",
-    "trace/explainers": f"{TRACE}; features = 64",
-    "trace/networks": f"""
-{TRACE}
-most = "imagenet-folder test"
-data_of = {{block.labels["network"]: block.labels["dataset"] for block in recorded_table("scores")}}
-counts = dict.fromkeys(data_of, "all")""",
     "trace/optimality": "exact = dict(zip(('MoRF', 'LeRF'), as_recorded('tr-greedy-exact')))",
-    "trace/settings": f"{TRACE}; over = 'sums over all patches'",
 }
 """What stands in place of networks, data and explainers, by page: values of variables of its script."""
 

@@ -189,8 +189,8 @@ def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
     assert run.folder == repository / "build/study+by-hand/results/part/one"
     assert str(run.folder) in capsys.readouterr().out
     assert "run by hand" in repr(stamp)
-    assert str(run.folder / "scores.csv") in stamp._repr_html_()
-    assert "href" not in stamp._repr_html_()
+    assert f"`{run.folder / 'scores.csv'}`" in stamp._repr_markdown_()
+    assert "result:" not in stamp._repr_markdown_()
     assert {path.name: path.read_bytes() for path in kept.folder.iterdir()} == before
 
 
@@ -471,11 +471,31 @@ def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatc
     monkeypatch.setattr(results.origins, "used", lambda: used)
     run = started()
     run.save(FRAME, "scores")
-    page = run.finish()._repr_html_()
+    page = run.finish()._repr_markdown_()
     assert json.loads((run.folder / "provenance.json").read_text())["networks"] == used
-    assert "network of commit abcdef012, torch 2.14.1, cpu: <code>mnist-&lt;a&gt;</code>, <code>mnist-b</code>" in page
-    assert "network of no commit, torch 2.14.1, cpu: <code>c</code>" in page
-    assert "pretrained, timm 1: <code>resnet</code>" in page
+    assert "network of commit abcdef012, torch 2.14.1, cpu: `mnist-<a>`, `mnist-b`" in page
+    assert "network of no commit, torch 2.14.1, cpu: `c`" in page
+    assert "pretrained, timm 1: `resnet`" in page
+
+
+def test_the_stamp_says_what_was_measured_again_and_when_the_record_was_made(repository):
+    run = started()
+    run.save(FRAME, "scores")
+    stamp = run.finish()
+    assert stamp.again() == ("", ""), "nothing is recorded"
+    recorded = {"date": "2026-01-02T03:04:05", "commit": "abcdef0123456", "dirty": False, "seconds": 3720.0}
+    files = {"scores": "scores.parquet", "trained": "trained.csv", "claims": "claims.csv"}
+    recorded |= {"cpu": "old", "gpu": None, "networks": []}
+    tables = {table: {"file": file} for table, file in files.items()}
+    again = {"scores": "8 of 1,000, 0 of 656 numbers differ", "trained": "training"}
+    about = stamp.provenance | {"again": again, "tables": tables, "recorded": recorded | {"gpu": None, "networks": []}}
+    page = results.Stamp(about, [])._repr_markdown_()
+    said = "Measured again here: scores 8 of 1,000 inputs, 0 of 656 numbers differ; verdicts unchanged."
+    assert page.startswith(f"{said}\n")
+    assert "differ; trained not (training)\n" in page
+    assert "2026-01-02 · commit abcdef012 · 1 h 2 min on old" in page
+    about["again"] = again | {"claims": "1 of 1, 2 of 3 numbers differ"}
+    assert results.Stamp(about, []).again()[0].startswith("Measured again here: 2 tables, 2 of 659 numbers differ;")
 
 
 def edit_page(repository):
@@ -550,9 +570,9 @@ def test_the_stamp_shows_parameters_and_links_to_tables(repository):
     run = started(data="<64>")
     run.save(FRAME, "scores")
     stamp = run.finish()
-    page = stamp._repr_html_()
-    assert 'href="../../results/part/one/scores.csv"' in page
-    assert "<code>data=&lt;64&gt;</code>" in page
+    page = stamp._repr_markdown_()
+    assert "[scores.csv](result:../../results/part/one/scores.csv)" in page
+    assert "`data=<64>`" in page
     assert repr(stamp).startswith("Provenance: study profile · ")
     assert "no commit" in repr(stamp)  # the folder of this test has no history
     with pytest.raises(KeyError, match="not 'score'"):
@@ -618,7 +638,7 @@ def test_a_claim_is_judged_and_saved_with_what_it_rests_on(repository, paper):
     run.save(table, "scores")
     verdict = run.claim("c1", "Table 1", "a is better than b.", [better(table)])
     assert verdict.outcome == claims.REPRODUCED
-    assert "reproduced" in verdict._repr_html_()
+    assert "**Reproduced.**" in verdict._repr_markdown_()
     run.finish()
     saved = pd.read_csv(run.folder / "claims.csv")
     assert saved.loc[0, ["id", "paper", "verdict"]].tolist() == ["c1", "A paper", "reproduced"]

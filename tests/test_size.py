@@ -25,7 +25,7 @@ BUDGETS = {
     "lib/faithstudy/data": 1566,
     "lib/faithstudy/networks": 1166,
     "lib/faithstudy/trials": 2843,
-    "book": 2108,
+    "book": 1022,
     "notebooks": 12372,
     "tests": 25235,
 }

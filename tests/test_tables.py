@@ -27,18 +27,12 @@ def test_levels_are_words_and_names_of_metrics_stay_as_they_are():
 
 def test_sources_stand_side_by_side_and_one_table_alone_has_no_header_of_a_source():
     asked = {"rows": ["explainer"], "columns": ["metric"], "order": ["AUC"]}
-    both = tables.side_by_side({"published": FOUND, "recorded": None, "this build": FOUND}, **asked)
-    assert list(both.columns) == [(m, source) for m in ("AUC", "SaCo") for source in ("published", "this build")]
+    both = tables.side_by_side({"published": FOUND, "none": None, "measured": FOUND}, **asked)
+    assert list(both.columns) == [(m, source) for m in ("AUC", "SaCo") for source in ("published", "measured")]
     alone = tables.side_by_side(FOUND, **asked)
     assert list(alone.columns) == ["AUC", "SaCo"]
     assert alone.loc["IG"].tolist() == ["0.50", "0.25"]
     assert tables.compared(FOUND, **asked).data.equals(alone)
-
-
-def test_intervals_are_smaller_where_columns_are_many():
-    wide, narrow = (pd.DataFrame([["0.25 [0.20, 0.30]"] * count], index=["IG"]) for count in (tables.MANY, 2))
-    assert "0.25 <small>[0.20,\N{NO-BREAK SPACE}0.30]</small>" in tables.styled(wide).to_html()
-    assert "<small>" not in tables.styled(narrow).to_html()
 
 
 def test_a_value_that_two_columns_share_may_stand_twice_in_the_order():
@@ -65,15 +59,15 @@ def test_explainers_by_refinements_stand_beside_the_paper_with_both_accuracies()
         Scores.of(m + 0.1 * torch.randn(40, generator=g), images=range(40), explainer=name, **labels)
         for name, m in means.items()
     )
-    sources = {"published": paper, "this build": refined.table(scores)}
+    sources = {"published": paper, "measured": refined.table(scores)}
     asked = {"model": "ResNet-18", "table": 1, "metric": "Few-class Fidelity"}
-    shown = tables.refined(sources, {"this build": refined.apart(scores)}, {"net": 0.5}, network="net", **asked)
+    shown = tables.refined(sources, {"measured": refined.apart(scores)}, {"net": 0.5}, network="net", **asked)
     assert shown.data.loc["EG", ("none", "published")] == "0.71"
-    assert shown.data.loc["EG", ("none", "this build")].startswith("0.9")
+    assert shown.data.loc["EG", ("none", "measured")].startswith("0.9")
     text = shown.to_html()
-    assert "ResNet-18 (published): accuracy 93.5%; net (this build): accuracy 50.0%." in text
+    assert "ResNet-18 (published): accuracy 93.5%; net (measured): accuracy 50.0%." in text
     assert "paired difference" in text
-    alone = tables.refined(sources, {"this build": refined.apart(scores)}, {"net": 0.5}, network=None, **asked)
+    alone = tables.refined(sources, {"measured": refined.apart(scores)}, {"net": 0.5}, network=None, **asked)
     assert set(alone.data.columns.get_level_values(1)) == {"published"}
     assert "accuracy 50.0%" not in alone.to_html()
 
@@ -102,7 +96,7 @@ def test_measured_accuracies_stand_below_those_of_table_8():
     paper = published.load("ffidelity_robustness").query("dataset == 'SST2'")
     shown = tables.robustness(paper, measured).data
     assert list(shown.columns) == ["0% masked", "5% masked", "10% masked"]
-    mine = shown.loc["Mine (this build)", "small LSTM", "original"].tolist()
+    mine = shown.loc["Mine (measured)", "small LSTM", "original"].tolist()
     assert mine[1] == "–"
     assert mine[2].startswith("0.50")
     whole = paper.query("architecture == 'LSTM' and model == 'original' and masked_fraction == 0")["accuracy"].item()
@@ -215,28 +209,23 @@ def test_paired_differences_tell_what_own_intervals_do_not():
 
 
 def test_a_table_has_the_best_in_bold_and_says_when():
-    sources = {"published": FOUND, "this build": tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.4)), ["metric"])}
+    sources = {"published": FOUND, "measured": tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.4)), ["metric"])}
     html = tables.compared(sources, rows=["explainer"], columns=["metric"]).to_html()
     (cell,) = re.findall(r'<td [^>]*class="[^"]*faithlab-best[^"]*"[^>]*>([^<]*)', html)
     assert cell.startswith("0.55")
     assert tables.RULES[False] in html
     none = tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.5)), ["metric"])
-    assert "here none" in tables.compared({"this build": none}, rows=["explainer"], columns=["metric"]).to_html()
+    assert "here none" in tables.compared({"measured": none}, rows=["explainer"], columns=["metric"]).to_html()
     assert "Bold" not in tables.compared(FOUND, rows=["explainer"], columns=["metric"]).to_html()
 
 
-def test_numbers_of_different_sources_differ_by_type_and_a_legend_says_how():
-    sources = {"published": FOUND, "recorded": FOUND, "this build": FOUND}
+def test_printed_numbers_have_a_type_of_their_own():
+    sources = {"published": FOUND, "measured": FOUND}
     html = tables.compared(sources, rows=["explainer"], columns=["metric"]).to_html()
-    for look in ("printed", "recorded", "built"):
-        assert len(re.findall(rf'<td [^>]*class="[^"]*faithlab-{look}[ "]', html)) == 2
-    caption = re.search("<caption>(.*)</caption>", html)[1]
-    assert all(legend in caption for legend in tables.SOURCES.values())
-    alone = tables.compared({"this build": FOUND}, rows=["explainer"], columns=["metric"]).to_html()
-    assert "faithlab-built" not in alone
-    assert "<caption>" not in alone, "one source alone needs no legend"
-    rows = pd.DataFrame({"accuracy": ["0.5", "0.6"]}, index=["SST2 (published)", "SST2"])
-    assert len(re.findall("<td [^>]*faithlab-printed", tables.styled(rows).to_html())) == 1
+    assert len(re.findall(r'<td [^>]*class="[^"]*faithlab-printed', html)) == 2
+    assert "<caption>" not in html
+    alone = tables.compared({"measured": FOUND}, rows=["explainer"], columns=["metric"]).to_html()
+    assert "faithlab-printed" not in alone
 
 
 def test_tables_of_sentences_name_data_and_networks_as_readers_know_them():
@@ -250,11 +239,11 @@ def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out(
     about = {"level": "macro_correlation", "comparison": "LeRF vs GT", "metric": "Fidelity", "explainer": "IG"}
     sources = {
         "published": pd.DataFrame([about | {"dataset": d, "mean": m} for d, m in (("Boiler", 0.5), ("PAM", 0.25))]),
-        "this build": pd.DataFrame([about | {"dataset": "mine test", "mean": 0.75}]),
+        "measured": pd.DataFrame([about | {"dataset": "mine test", "mean": 0.75}]),
     }
     sets = {"Boiler": "mine for Boiler", "mine test": "mine for Boiler"}
-    shown = tables.beside(sources, "macro_correlation", columns=["dataset"], sets=sets).data
-    assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "this build")]
+    shown = tables.correlations(sources, "macro_correlation", columns=["dataset"], sets=sets).data
+    assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "measured")]
     assert shown.to_numpy().tolist() == [["0.50", "0.75"]]
 
 

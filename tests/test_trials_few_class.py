@@ -166,27 +166,24 @@ def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
 def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatch):
     data = images(9)
 
-    def tried(metrics, of, levels, **_):
-        about = {"images": of.images, "explainer": "BP + SG", "metric": "m", **of.labels}
-        return Scores.concat(Scores.of(torch.full((len(of.x),), -abs(x - 0.2)), level=x, **about) for x in levels)
-
     def named(network, places):
         return dataclasses.replace(task(data, places), network=network)
 
     right = {("one",): torch.arange(9), ("other", "another"): torch.arange(9).flip(0)}  # by the networks of a training
     monkeypatch.setattr(refined, "recognised", lambda networks, count, data, least: right[tuple(networks)][:count])
     monkeypatch.setattr(refined, "task", lambda recipe, places, **_: named(recipe, places))
-    monkeypatch.setattr(refined, "noise_levels", tried)
-    asked = {"samples": 2, "precision": "float32"}
     trained = {("net", 0): "one", ("net", 1): "other", ("second", 1): "another"}
-    chosen, *_ = refined.with_noise(trained, 5, 4, data, METRIC, [0.1, 0.2], **asked)
-    assert chosen["net", 1].images.tolist() == chosen["second", 1].images.tolist() == [4, 3, 2, 1, 0]
-    assert chosen["net", 0].images.tolist() == [4, 5, 6, 7, 8]
-    chosen, made, noise, found = refined.with_noise({("net", 0): "one"}, 5, 4, data, METRIC, [0.1, 0.2, 0.3], **asked)
-    assert chosen["net", 0].images.tolist() == [4, 5, 6, 7, 8]
-    assert len(made["net", 0].fallback) == 5
-    assert {tuple(block.images.tolist()) for block in found} == {(0, 1, 2, 3)}
-    assert noise == {("net", 0): 0.2}
+    found = {key: refined.images_of(trained, key, 5, 4, data) for key in trained}
+    for key in (("net", 1), ("second", 1)):
+        assert [of.images.tolist() for of in found[key]] == [[4, 3, 2, 1, 0], [8, 7, 6, 5]]
+    assert [of.images.tolist() for of in found["net", 0]] == [[4, 5, 6, 7, 8], [0, 1, 2, 3]]
+    about = {"images": range(4), "dataset": "d", "metric": "m", "training_seed": 0}
+    tried = Scores.concat(
+        Scores.of(torch.full((4,), -abs(x - best)), level=x, network=name, **about)
+        for name, best in (("net", 0.2), ("other", 0.3))
+        for x in (0.1, 0.2, 0.3)
+    )
+    assert refined.chosen_noise(tried, [0.1, 0.2, 0.3]) == {("net", 0): 0.2, ("other", 0): 0.3}
 
 
 def test_gradients_of_a_linear_network_are_steady_and_more_noise_moves_others_more():

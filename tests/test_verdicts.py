@@ -292,14 +292,6 @@ def test_a_sample_without_spread_is_undecided_unless_counted():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.5, "0.5"), (-0.0123456, "−0.0123"), (5e-5, "5 × 10⁻⁵"), (-1234567.0, "−1.23 × 10⁶"), (-math.inf, "−∞")],
-)
-def test_numbers_of_a_sentence_are_printed_as_in_a_book(value, text):
-    assert verdicts._number(value) == text
-
-
-@pytest.mark.parametrize(
     ("interval", "bar", "expected"),
     [
         ((5.1, 6.0), {"at_least": 5}, "reproduced"),
@@ -318,7 +310,7 @@ def test_a_ratio_of_wall_times_is_open_while_its_interval_has_both_sides(interva
     assert verdict.outcome == expected
     assert ("is open" in verdict.sentence) == (expected == "undecided")
     assert "inputs" not in verdict.sentence
-    assert ("cannot be told" in verdict._repr_html_()) == (expected == "undecided")
+    assert ("cannot be told" in verdict._repr_markdown_()) == (expected == "undecided")
     assert verdicts.evidence(verdict.frame()) == verdict.sentence
     sure = claims.timed("y", (9, 10), at_least=5, reason="over 5 turns")
     beside = {"reproduced": "reproduced", "contradicted": "partly", "undecided": "undecided"}[expected]
@@ -351,15 +343,15 @@ def test_a_verdict_can_be_drawn_from_its_frame():
     assert pooled.loc["c", "claimed_low"] == 0.5
     assert pooled["outcome"].tolist() == [HOLDS, HOLDS, OPEN]
     assert verdict.row()["verdict"] == "undecided"
-    assert "<strong>undecided</strong>" in verdict._repr_html_()
+    assert verdict._repr_markdown_().startswith(f"**Undecided.** {CLAIM} (Table 1) 2 of 3 parts hold")
 
 
 @pytest.mark.parametrize(("parts", "folded"), [(verdicts.LINES, False), (verdicts.LINES + 1, True)])
 def test_many_numbers_are_folded_and_none_is_lost(parts, folded):
     facts = [claims.counted(f"fact {k}", [True]) for k in range(parts)]
-    page = claims.Claim("x", "Table 1", "x", facts).verdict._repr_html_()
-    assert ("<details" in page) == folded
-    assert page.count("<tr>") == parts
+    page = claims.Claim("x", "Table 1", "x", facts).verdict._repr_markdown_()
+    assert (":::{dropdown}" in page) == folded
+    assert page.count("| 1 of 1 |") == parts
     assert (f"{parts} numbers of {parts} parts" in page) == folded
 
 
@@ -428,7 +420,7 @@ def test_one_image_decides_nothing():
 
 def test_a_verdict_names_data_and_levels_so_that_they_are_read_as_such():
     verdict = dataclasses.replace(claim(noise=0.5).verdict, worded=lambda text: text.replace("digits", "DIGITS"))
-    assert "of DIGITS" in verdict._repr_html_()
+    assert "of DIGITS" in verdict._repr_markdown_()
     assert "of digits" in str(verdict)
     assert verdicts.compared("0.8 - 0.6") == "“0.8” less “0.6”"
     assert verdicts.compared("none - 0.2") == "“none” less “0.2”"

@@ -1,5 +1,5 @@
-/* One switch for all the code of a page, boxes for what is wider than the page, tables folded and as CSV, the words of
-   tiles. Without scripts every cell keeps its own fold, and nothing is out of reach. */
+/* One switch for all the code of a page, boxes for what is wider than the page, tables folded and as CSV.
+   Without scripts every cell keeps its own fold, and nothing is out of reach. */
 (() => {
   const SHOWN = "faithlab-code-shown";
   const MANY = 25;  // rows; of a table of more the first ones are shown
@@ -41,7 +41,7 @@
   const figures = () => {
     for (const image of document.querySelectorAll("article.bd-article figure img")) {
       const judge = () => {
-        if (image.naturalWidth < PHONE || image.closest(".faithlab-wide")) return;
+        if ((image.naturalWidth || Number(image.getAttribute("width"))) < PHONE || image.closest(".faithlab-wide")) return;
         const box = document.createElement("div");
         box.className = "faithlab-scroll faithlab-wide";
         const shown = image.closest("a") || image;
@@ -49,7 +49,7 @@
         box.append(shown);
         scrolls();
       };
-      if (image.complete) judge(); else image.addEventListener("load", judge);
+      if (image.complete || image.hasAttribute("width")) judge(); else image.addEventListener("load", judge);
     }
   };
 
@@ -114,38 +114,6 @@
     }
   };
 
-  /* A tile says its claim where it has the focus; a finger's first tap shows the words, and the second follows the link. */
-  const tiles = () => {
-    let finger = false, told = null;
-    const note = document.createElement("p");
-    note.className = "faithlab-said";
-    const hide = () => { note.remove(); told = null; };
-    const show = (tile) => {
-      told = tile;
-      // Who hears the page has heard the tile's label when it got the focus.
-      if (finger) { note.setAttribute("role", "status"); note.removeAttribute("aria-hidden"); }
-      else { note.removeAttribute("role"); note.setAttribute("aria-hidden", "true"); }
-      note.textContent = tile.getAttribute("aria-label");
-      for (const more of [tile.dataset.number, finger && "Tap again for all its numbers."].filter(Boolean))
-        note.append(document.createElement("br"), more);
-      tile.closest(".faithlab-tiles").append(note);
-    };
-    for (const tile of document.querySelectorAll(".faithlab-tiles a.faithlab-tile")) {
-      tile.addEventListener("focus", () => { if (!finger && tile.matches(":focus-visible")) show(tile); });
-      tile.addEventListener("blur", () => { if (told === tile) hide(); });
-      tile.addEventListener("click", (event) => {
-        if (!finger || told === tile) return;
-        event.preventDefault();
-        show(tile);
-      });
-    }
-    document.addEventListener("pointerdown", (event) => {
-      finger = event.pointerType === "touch";
-      if (told && event.target.closest("a.faithlab-tile") !== told) hide();
-    });
-    document.addEventListener("keydown", (event) => { finger = false; if (event.key === "Escape") hide(); });
-  };
-
   const code = () => {
     const article = document.querySelector("article.bd-article");
     const folds = [...document.querySelectorAll("article.bd-article div.cell > details.hide.above-input")]
@@ -180,7 +148,6 @@
     csv();
     long();
     figures();
-    tiles();
     scrolls();
     window.addEventListener("resize", scrolls);
     document.addEventListener("toggle", scrolls, true);

@@ -1,7 +1,7 @@
 // The movable figures: plain SVG, native sliders, no library and no request.
-// <div class="faithlab-movable"></div> draws the closed form of explanation sizes, with data-measured="[...]" the curves that a
-// page measured. With data-removed="{...}" it shows the images that it holds as one strip, a step at a time, beside their curves.
-// With data-bets="{...}" it settles SaCo's bets on pairs of groups one by one, and shows the images without these groups.
+// A figure is a div of the class faithlab-movable with a block of JSON, whose "kind" says what is drawn: "measured", the curves that
+// a page measured; "removed", the images that it holds as one strip, a step at a time, beside their curves; "bets", SaCo's bets on
+// pairs of groups, one by one, and the images without these groups. Without a block it is the closed form of explanation sizes.
 (() => {
   "use strict";
   const WIDTH = 640, HEIGHT = 364, LEFT = 52, RIGHT = 36, TOP = 40, BOTTOM = 50;
@@ -189,7 +189,7 @@
     return { row, show, keys: shown.map(({ key }) => key) };
   }
 
-  function measured(root, panels) {
+  function measured(root, { panels }) {
     const { svg, says, controls } = frame(root, "Measured FFid+ over the explanation size");
     const select = choice(controls, "Curves of", panels.map(({ name }) => name));
     const panel = () => panels[Number(select.value)];
@@ -273,10 +273,8 @@
 
   window.faithlabMovable = { law };
   for (const root of document.querySelectorAll(".faithlab-movable")) {
-    if (root.dataset.measured) measured(root, JSON.parse(root.dataset.measured));
-    else if (root.dataset.removed) removed(root, JSON.parse(root.dataset.removed));
-    else if (root.dataset.bets) bets(root, JSON.parse(root.dataset.bets));
-    else theory(root);
+    const told = JSON.parse(root.querySelector("pre")?.textContent ?? '{"kind": "theory"}');
+    ({ theory, measured, removed, bets })[told.kind](root, told);
     root.classList.add("alive");
   }
 })();

@@ -30,7 +30,12 @@
       table.tBodies[0].append(...keyed.map(([, row]) => row));
     });
   };
-  for (const table of document.querySelectorAll("article.bd-article table:not(.faithlab-matrix, .faithlab-asked):has(thead)")) {
+  /* In a table of many columns intervals are smaller than their numbers. */
+  for (const cell of document.querySelectorAll("article.bd-article table:is(.faithlab-few, .faithlab-many) td")) {
+    const [, before, interval, after] = cell.textContent.match(/^([^[]*)(\[[^\]]*\])(.*)$/) ?? [];
+    if (interval) cell.replaceChildren(before, Object.assign(document.createElement("small"), { textContent: interval }), after);
+  }
+  for (const table of document.querySelectorAll("article.bd-article table:not(.faithlab-matrix):has(thead)")) {
     const rows = [...(table.tBodies[0]?.rows ?? [])], heads = [...(table.tHead.rows[table.tHead.rows.length - 1]?.cells ?? [])];
     const starts = heads.map((_, i) => heads.slice(0, i).reduce((sum, head) => sum + head.colSpan, 0));
     if (rows.length > 2) heads.forEach((h, i) => { if (said(h) && h.colSpan < 2 && !h.querySelector("a")) sortable(table, rows, h, starts[i]); });

@@ -111,13 +111,14 @@ def named(network: str) -> tuple[str, int]:
     return model, int(seed or 0)
 
 
-def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
+def asked(network: str, parameters: Mapping[str, Any], *, references: bool = True) -> Asked:
     """A network to be examined, from the parameters of the page.
 
     Args:
         network: as in `named`.
         parameters: images (how many inputs), side (of an image, in features), beta, precision (for images), steps (of
             Integrated Gradients), and by model: explainers, training, tuning.
+        references: with the baselines "perturbed", which takes a search, and "blur", for images.
 
     Raises:
         ValueError: no such network, or no explainers for it.
@@ -136,7 +137,7 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
         options["precision"] = parameters["precision"]
     places = chosen(data, parameters["images"], LONG.get(recipe.data, 1))
     task = tasks.task(recipe, places, about="prediction", data=data, **options)
-    if data.inputs.ndim == 4:
+    if data.inputs.ndim == 4 and references:
         task, _ = perturbed(task, data)
         blur = partial(baselines.blur, sigma=data.inputs.shape[-1] / 8)
         task = replace(task, baselines={**task.baselines, "blur": blur})

@@ -10,7 +10,7 @@ from pandas.io.formats.style import Styler
 
 from faithlab import stats
 from faithlab.stats import Estimate
-from faithstudy import tables
+from faithstudy import numbers, tables
 from faithstudy.claims import Claim, Part
 from faithstudy.claims.verdicts import HOLDS, LEAST
 
@@ -81,8 +81,8 @@ class Reason:
         name, at = next((k, v) for k in ("above", "below", "within") if (v := getattr(self, k)) is not None)
         said = self.said(self.found) if self.found else ""
         unit = next((of for of in ("%", "points") if of in said), None)
-        shown = f"{at:g}" if unit is None else f"{100 * at:g}\u00a0{unit}"
-        return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
+        shown = numbers.number(at) if unit is None else f"{numbers.number(100 * at)}\u00a0{unit}"
+        return f"within ±{shown}" if name == "within" else f"{name} {shown}"
 
 
 def frame(*reasons: Reason) -> pd.DataFrame:

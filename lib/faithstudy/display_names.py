@@ -50,3 +50,8 @@ _SHORT = re.compile(rf"(?<![\w/.-])({'|'.join(sorted(_NAMED, key=len, reverse=Tr
 def named(text: str) -> str:
     """A text with the names that a reader knows."""
     return _SHORT.sub(lambda found: _NAMED[found[1]], text)
+
+
+def plain(text: str) -> str:
+    """A text in which no character has a meaning in Markdown."""
+    return re.sub(r"[\\`*_<>|$~{}]|(?<=\])\(", r"\\\g<0>", text)

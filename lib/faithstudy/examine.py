@@ -83,7 +83,7 @@ def examine(
             'faster with many inputs at once. Fewer inputs: PARAMS="images=4"',
             file=sys.stderr,
         )
-    label = profiles.label(PAGE, profile, parameters)
+    label = profiles.label(PAGE, profile, parameters, overrides)
     notebook = execute.execute(PAGE, profile, None, overrides)
     tables = paths.results(PAGE, label)
     found = {"profile": profile, **summary(tables, **given)}
@@ -150,7 +150,7 @@ def check(
     Raises:
         ValueError: what is wrong.
     """
-    given = parameters or profiles.resolve(PAGE)
+    given = parameters or profiles.resolve(PAGE, "quick")
     parameters = {**given, "images": 2}
     name, called = metric.rpartition(":")[2], explainer.rpartition(":")[2]
     if metric and name in METRICS:  # before its file is loaded, which may register it by this name

@@ -99,7 +99,8 @@ def execute(
     parameters = profiles.resolve(name, profile, overrides)
     label = profiles.label(name, profile, parameters, overrides or ())
     label = records.RECORDING if provenance.recording() else label
-    if label != records.PROFILE or not paths.recorded(name, profile).is_dir():  # else it is measured already
+    kept = label in (records.PROFILE, records.RECORDING) and "all" not in provenance.recording()
+    if not (kept and paths.recorded(name, records.PROFILE).is_dir()):  # else what needs them is measured already
         profiles.require_files({name: parameters})
     built = paths.executed(name, label)
     out = Path(out) if out else built

@@ -1,13 +1,12 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
 import base64
-import html
 import io
 import itertools
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
-from weakref import WeakSet
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,14 +15,12 @@ import seaborn as sns
 import torch
 from IPython import get_ipython
 from IPython.core.pylabtools import print_figure
-from IPython.display import HTML
+from IPython.display import Markdown
 from matplotlib.axes import Axes
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from PIL import Image
 from scipy.cluster import hierarchy
-from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from faithlab import masks, stats
@@ -33,7 +30,8 @@ from faithlab.metrics.size import LEAST_ROWS, Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
-from faithstudy.display_names import named
+from faithstudy import numbers
+from faithstudy.display_names import named, plain
 
 _PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
 COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLACES.items()}
@@ -56,6 +54,7 @@ def theme() -> None:
         style="whitegrid",
         palette="colorblind",
         rc={
+            "figure.constrained_layout.use": True,
             "figure.figsize": (7.2, 4.2),
             "figure.dpi": 110,
             "axes.spines.top": False,
@@ -70,20 +69,8 @@ def theme() -> None:
     )
     set_matplotlib_formats("svg")
     if shell := get_ipython():
-        shell.display_formatter.formatters["image/svg+xml"].for_type(plt.Figure, _svg)
-
-
-def _svg(figure: plt.Figure) -> str:
-    """A figure as IPython has it, drawn once: what `show` has laid out is measured and not drawn to be measured."""
-    if figure not in _LAID_OUT:
-        return print_figure(figure, "svg", metadata={"Date": None})
-    figure.set_layout_engine(None)
-    return print_figure(figure, "svg", _box(figure), metadata={"Date": None})
-
-
-def _box(figure: plt.Figure) -> Bbox:
-    """What of a figure is shown, in inches: as far as there is something on it, also what was marked after `show`."""
-    return figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
+        undated = partial(print_figure, fmt="svg", metadata={"Date": None})
+        shell.display_formatter.formatters["image/svg+xml"].for_type(plt.Figure, undated)
 
 
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
@@ -104,10 +91,6 @@ SMALLEST = 9.0
 """The smallest text of a figure, in points."""
 COLUMN = 704 / 96
 """What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
-WIDEST = COLUMN + 0.15
-"""What a figure is wide at most: the layout leaves a margin, which is cut off."""
-_LAID_OUT: WeakSet[plt.Figure] = WeakSet()
-"""What `show` has laid out, and nothing need draw to know how large it is."""
 
 
 def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
@@ -126,80 +109,55 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
             f"of {INPUTS.measured:,} inputs" if enough else f"needs {least:,} inputs, this run has {INPUTS.measured:,}"
         )
         figure.text(1.0 if enough else 0.5, 0.0, said, ha="right" if enough else "center", va="top", fontsize="small")
-    texts = figure.findobj(Text)
-    for text in texts:
+    for text in figure.findobj(Text):
         text.set_text(named(text.get_text()))
-    _enlarge(figure, texts)
-    figure.set_figwidth(width := min(figure.get_figwidth(), WIDEST))
-    figure.tight_layout()
+        text.set_fontsize(max(SMALLEST, text.get_fontsize()))
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        for which, ticks in {"major": axis.majorTicks, "minor": axis.minorTicks}.items():
+            if any(tick.label1.get_fontsize() <= SMALLEST for tick in ticks):
+                axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
+    figure.set_layout_engine("constrained" if figure.axes else "none")
+    figure.set_figwidth(min(figure.get_figwidth(), COLUMN))
     for _ in range(4):  # what lies beside the axes, such as a legend, keeps its width
-        figure.set_figwidth(width)
-        figure.tight_layout()  # the layout before has changed the ticks
-        _draw_near(figure)
-        beyond = _box(figure).width - COLUMN
+        figure.draw_without_rendering()
+        beyond = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"] - COLUMN
         if beyond <= 0:
             break
-        width -= beyond + 0.01
-    _LAID_OUT.add(figure)
+        figure.set_figwidth(figure.get_figwidth() - beyond - 0.01)
+    figure.set_layout_engine("none")
     plt.close(figure)
     return figure
 
 
-def _draw_near(figure: plt.Figure) -> None:
-    """Put labels that all panels share beside the panels: the layout leaves a gap there that grows with the figure."""
-    if not any(text.get_text() for text in figure.texts):
-        return
-    taken = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
-    panels = Bbox.union(taken).transformed(figure.transFigure.inverted())
-    middle = Bbox.union([axes.get_position() for axes in figure.axes])
-    gap = 5 / 72
-    for text in figure.texts:
-        if text.get_text() and text.get_text() == figure.get_supxlabel():
-            x, y = (middle.x0 + middle.x1) / 2, panels.y0 - gap / figure.get_figheight()
-            text.set(x=x, y=y, horizontalalignment="center", verticalalignment="top")
-        elif text.get_text() and text.get_text() == figure.get_supylabel():
-            x, y = panels.x0 - gap / figure.get_figwidth(), (middle.y0 + middle.y1) / 2
-            text.set(x=x, y=y, horizontalalignment="right", verticalalignment="center")
+def _image(axes: Axes, picture: Tensor) -> None:
+    """A picture [C, H, W] in 0..1 or in bytes, C is 1 or 3, or a map [H, W] with its own scale: no ticks, no frame."""
+    picture = picture.cpu() / 255 if picture.dtype == torch.uint8 else picture.cpu()
+    if picture.ndim == 3:
+        axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).expand(-1, -1, 3))
+    else:
+        top = picture.quantile(0.99).item()
+        axes.imshow(picture, cmap="magma", vmax=top, interpolation="nearest", rasterized=True)
+    axes.set(xticks=[], yticks=[])
+    sns.despine(ax=axes, left=True, bottom=True)
 
 
-def _enlarge(figure: plt.Figure, texts: Sequence[Text]) -> None:
-    """Bring small text of a figure to the smallest size that a page should show."""
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        for which, ticks in {"major": axis.majorTicks, "minor": axis.minorTicks}.items():
-            if any(tick.label1.get_fontsize() < SMALLEST for tick in ticks):
-                axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
-    for text in texts:
-        if text.get_fontsize() < SMALLEST:
-            text.set_fontsize(SMALLEST)
-
-
-def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
+def maps(images: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
     """Some inputs and their explanations, a row each; brighter is more relevant, every map has its own scale.
 
     Args:
-        pictures: [n, H, W, C], as imshow takes them.
+        images: [n, H, W, C], as imshow takes them.
         attributions: by explainer, [B, F] with B of at least n, of the same pixels.
         across: explainers are columns, for many of them.
     """
-    n, height, width = pictures.shape[:3]
+    n, height, width = images.shape[:3]
     n = min(n, *(len(of) for of in attributions.values()))
-    rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
+    rows = {"image": images[:n].permute(0, 3, 1, 2)}
+    rows |= {name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}
     if across:
+        names = [[name.replace(" ", "\n") for name in rows]]
         size = (COLUMN, COLUMN / len(rows) * n + 1)
-        figure, grid = plt.subplots(n, len(rows), figsize=size, squeeze=False)
-    else:
-        figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
-    for row, (name, of) in zip(grid.T if across else grid, rows.items(), strict=True):
-        for axes, picture in zip(row, of[:n], strict=True):
-            top = None if picture.ndim == 3 else picture.quantile(0.99).item()
-            axes.imshow(picture, cmap="magma", vmax=top)
-            axes.set(xticks=[], yticks=[])
-            sns.despine(ax=axes, left=True, bottom=True)
-        if across:
-            row[0].set_title(name.replace(" ", "\n"), rotation=90, fontsize="small", fontweight="normal")
-        else:
-            row[0].set_ylabel(name, fontsize="small")
-    return show(figure)
+        return pictures([*zip(*rows.values(), strict=True)], above=names, turned=True, size=size)
+    return pictures([*rows.values()], beside=[*rows], size=(1.2 * n, 1.2 * len(rows) + 0.1))
 
 
 def series(shown: Tensor, attributions: Mapping[str, Tensor], steps: int | None = None) -> plt.Figure:
@@ -237,6 +195,7 @@ def pictures(
     above: Sequence[Sequence[str]] = (),
     below: Sequence[Sequence[str]] = (),
     beside: Sequence[str] = (),
+    turned: bool = False,
 ) -> plt.Figure:
     """Small pictures in rows, with words round them.
 
@@ -246,17 +205,14 @@ def pictures(
         above: the words above each picture, as many rows as have some; and so on.
         below: the words below.
         beside: the words to the left of each row.
+        turned: the words above are read from below.
     """
     figure, axes = plt.subplots(len(grid), len(grid[0]), figsize=size, squeeze=False)
     for r, row in enumerate(grid):
         for c, picture in enumerate(row):
-            if picture.ndim == 3:
-                axes[r, c].imshow(picture.cpu().clamp(0, 1).permute(1, 2, 0).expand(-1, -1, 3))
-            else:
-                top = picture.quantile(0.99).item()
-                axes[r, c].imshow(picture.cpu(), cmap="magma", vmax=top, interpolation="nearest", rasterized=True)
-            axes[r, c].set(xticks=[], yticks=[])
-            axes[r, c].set_title(above[r][c] if r < len(above) else "", fontsize="x-small", fontweight="normal")
+            _image(axes[r, c], picture)
+            title = above[r][c] if r < len(above) else ""
+            axes[r, c].set_title(title, fontsize="x-small", fontweight="normal", rotation=90 * turned)
             axes[r, c].set_xlabel(below[r][c] if r < len(below) else "", fontsize="x-small")
         axes[r, 0].set_ylabel(beside[r] if beside else "", fontsize="x-small")
     return show(figure)
@@ -289,28 +245,18 @@ def degraded_curves(
     shown = [name for name, metric in metrics.items() if metric.direction == direction]
     if not shown:
         raise ValueError(f"expected a metric that removes features under {direction}; there are {', '.join(metrics)}")
-    of_row = {str(value): {row: value} for value in scores.labels(row)} if rows is None else rows
     levels = sorted([None, *scores.labels("level")], key=lambda level: level or 0)
-    colours = sns.color_palette("viridis", len(levels))
-    figure, grid = plt.subplots(
-        len(of_row), len(shown), figsize=(COLUMN, 1.5 * len(of_row) + 0.9), squeeze=False, sharex=True
+    return curves(
+        scores,
+        lines={f"{level or 0:g}": {"level": level} for level in levels},
+        x=size,
+        y=f"lost {lost}",
+        rows={str(value): {row: value} for value in scores.labels(row)} if rows is None else rows,
+        columns={metric: {"metric": metric} for metric in shown},
+        ordered=True,
+        sharey="none",
+        title="noise share",
     )
-    for of_metric, (name, labels) in zip(grid, of_row.items(), strict=True):
-        for axes, metric in zip(of_metric, shown, strict=True):
-            curves = stats.estimate(scores, metric=metric, cells=[{"level": level} for level in levels], **labels)
-            for level, colour, value, low, high in zip(levels, colours, *curves.shown, strict=True):
-                axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
-                axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
-            axes.set_title(metric, fontsize="small")
-            axes.set_xticks([0.25, 0.75])
-            axes.locator_params(axis="y", nbins=3)
-            axes.tick_params(labelsize="small")
-        if len(of_row) > 1:  # beside what the axis shows: bold, so that it does not seem to be its second line
-            of_metric[0].set_ylabel(name.replace(", ", "\n"), fontsize="small", fontweight="bold")
-    figure.supylabel(f"lost {lost}", fontsize="small")
-    figure.supxlabel(size, fontsize="small")
-    key(figure, grid[0, 0], title="noise share" if len(of_row) > 1 else f"{next(iter(of_row))}: noise share")
-    return show(figure)
 
 
 def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
@@ -344,19 +290,19 @@ def order_by_size(
         cols: names and labels of the columns of the figure; None: the explainers.
     """
     shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
+    families = {metrics[name].family or name: {"metric": name} for name in shown}
+    colours = [COLOURS.get(family, f"C{k}") for k, family in enumerate(families)]
+
+    def found(metric: str, **labels: Any) -> stats.Estimate:
+        order = stats.found_order(levels, seeds, micro=True, each_size=True, metric=metric)
+        return stats.estimate(scores, order, **labels)
+
     cols = {name: {"explainer": name} for name in scores.labels("explainer")} if cols is None else cols
-    figure, grid = plt.subplots(1, len(cols), figsize=(2.4 * len(cols) + 0.8, 2.9), squeeze=False, sharey=True)
-    for axes, (name, labels) in zip(grid[0], cols.items(), strict=True):
-        for metric, marker in zip(shown, "osD^vPX", strict=False):
-            family = metrics[metric].family or metric
-            of = stats.found_order(levels, seeds, micro=True, each_size=True, metric=metric)
-            found = stats.estimate(scores, of, **labels)
-            band(axes, metrics[metric].sizes, found, marker=marker, label=family, color=COLOURS.get(family))
+    look = {"x": size, "y": "correlation with the truth", "colours": colours}
+    figure, grid = _curves(scores, found, families, {"": {}}, cols, **look)
+    for axes in grid[0]:
         mark(axes, 1, "ideal", axis="y")
-        axes.set(title=name, ylim=(-1.1, 1.1))
-    grid[0, 0].set_ylabel("correlation with the truth")
-    figure.supxlabel(size, fontsize="medium")  # one label for all: side by side they would run into each other
-    key(figure, grid[0, 0])
+        axes.set_ylim(-1.1, 1.1)
     return show(figure)
 
 
@@ -368,32 +314,24 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         row: the label that makes the rows of the figure.
         col: the label that makes the columns of the figure.
     """
-    grid = sns.displot(
-        scores.where(metric=["S=", "S≠"]).frame(),
-        x="value",
-        hue="metric",
-        hue_order=["S=", "S≠"],
-        row=row,
-        col=col,
-        bins=20,
-        binrange=(0, 1),
-        stat="probability",
-        common_norm=False,
-        element="step",
-        height=0.95,
-        aspect=1.58 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
-        facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
-    )
-    grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
-    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):  # above its row: beside it it takes width
-        axes.set_title(name, fontsize="small", fontweight="normal", loc="left")
-    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
-        axes.set_title(f"{name}\n{axes.get_title(loc='left')}", fontsize="small", fontweight="normal", loc="left")
-    grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
-    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
-    for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
-        text.set_text(name)
-    return show(grid.figure)
+    found = scores.where(metric=["S=", "S≠"]).frame()
+    rows, cols = (list(dict.fromkeys(found[name])) for name in (row, col))
+    size = (min(COLUMN, 1.9 * len(cols)), 0.95 * len(rows) + 0.6)
+    figure, grid = plt.subplots(len(rows), len(cols), figsize=size, squeeze=False, sharex=True)
+    for of_row, name in zip(grid, rows, strict=True):
+        for axes, other in zip(of_row, cols, strict=True):
+            own = found[(found[row] == name) & (found[col] == other)]
+            for metric, label in {"S=": "$S^{=}$", "S≠": r"$S^{\neq}$"}.items():
+                values = own.loc[own["metric"] == metric, "value"].dropna()
+                shares = np.full(len(values), 1 / max(1, len(values)))
+                axes.hist(values, 20, (0, 1), weights=shares, histtype="stepfilled", alpha=0.5, label=label)
+            heads = [other if axes in grid[0] else "", name if axes is of_row[0] else ""]  # beside a row it takes width
+            axes.set_title("\n".join(filter(None, heads)), fontsize="small", fontweight="normal", loc="left")
+            axes.set(yticks=[], xticks=[0, 0.5, 1])
+    figure.supxlabel("distance", fontsize="small")
+    figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
+    key(figure, grid[0, 0])
+    return show(figure)
 
 
 _REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
@@ -406,27 +344,39 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
         found: of `faithstudy.trials.refined.table`, of one metric. The dashed line is the explainer Random.
         label: of the metric's axis.
     """
-    networks = found["network"].unique()
-    figure, grid = plt.subplots(len(networks), 1, figsize=(COLUMN, 2.7 * len(networks)), squeeze=False, sharex=True)
-    names = list(found["explainer"].unique())
+    networks, names = found["network"].unique(), list(found["explainer"].unique())
+    size = (COLUMN, len(networks) * (0.8 + 0.42 * len(names)))
+    figure, grid = plt.subplots(len(networks), 1, figsize=size, squeeze=False, sharex=True)
     for axes, network in zip(grid[:, 0], networks, strict=True):
-        own = found[found["network"] == network]
-        for k, (refinement, colour) in enumerate(_REFINED.items()):
-            of = own[own["refinement"] == refinement]
-            axes.errorbar(
-                [names.index(name) + 0.18 * (k - 1.5) for name in of["explainer"]],
-                of["mean"],
-                [of["mean"] - of["low"], of["high"] - of["mean"]],
-                fmt="osD^"[k],
-                markersize=4,
-                linewidth=1.2,
-                color=colour,
-                label=refinement,
-            )
-        mark(axes, own.loc[own["explainer"] == "Random", "mean"].min(), "Random", axis="y")
-        axes.set(ylabel=label, title=network if len(networks) > 1 else "", xticks=range(len(names)), xticklabels=names)
+        own = found[found["network"] == network].set_index("explainer")
+        _spots(axes, names, {way: own[own["refinement"] == way] for way in _REFINED}, [*_REFINED.values()])
+        mark(axes, own.loc[["Random"], "mean"].min(), "Random")
+        axes.set_title(network if len(networks) > 1 else "")
+    axes.set_xlabel(label)
     key(figure, grid[0, 0])
     return show(figure)
+
+
+def _spots(
+    axes: Axes, names: Sequence[str], groups: Mapping[str, pd.DataFrame | None], colours: Sequence[Any] = ()
+) -> None:
+    """Numbers with their intervals: a row for each name, the first on top, and a mark for each group.
+
+    Args:
+        axes: to draw on.
+        names: of the rows.
+        groups: by name, mean, low and high by the name of their row; None: it has none here.
+        colours: of the groups.
+    """
+    for number, (group, of) in enumerate(groups.items()):
+        if of is not None:
+            at = [names.index(name) + 0.6 * ((number + 0.5) / len(groups) - 0.5) for name in of.index]
+            ends = np.stack([of["mean"] - of["low"], of["high"] - of["mean"]])
+            ends = np.nan_to_num(ends).clip(min=0)  # rounding may pass a limit
+            look = {"fmt": "os^vD*"[number % 6], "color": [*colours, *(f"C{k}" for k in range(10))][number]}
+            axes.errorbar(of["mean"], at, xerr=ends, label=group, capsize=2, markersize=5, **look)
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.invert_yaxis()
 
 
 def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
@@ -493,56 +443,28 @@ def dots(
         statistics: by group, what stands in the place of the mean.
         **labels: of all rows.
     """
-    asked = dict.fromkeys(groups, stats.mean) | dict(statistics or {})
-    found = {
-        (panel, group): {
-            cell[row]: e for cell, e in stats.summary(scores, [row], asked[group], **labels, **of_panel, **own)
-        }
-        for panel, of_panel in (panels or {"": {}}).items()
-        for group, own in groups.items()
-        if not panels or any((of_panel | own).items() <= block.labels.items() for block in scores)
-    }
-    names = list(dict.fromkeys(name for of in found.values() for name in of))
-    height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
-    names.sort(key=lambda n: -height[n])
-    shown_panels = list(dict.fromkeys(panel for panel, _ in found))
-    count, numbers = len(shown_panels), {group: number for number, group in enumerate(groups)}
-    size = (3.7, 0.8 + count * (0.3 + 0.27 * len(names)))  # as narrow as a phone
-    figure, grid = plt.subplots(count, figsize=size, sharex=True, squeeze=False)
-    for panel, axes in zip(shown_panels, grid.flat, strict=True):
-        for group, number in numbers.items():
-            if (of := found.get((panel, group))) is None:
-                continue
-            shown = [n for n in names if n in of]
-            value, low, high = (
-                torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
-            )
-            at = [names.index(n) + 0.5 * ((number + 0.5) / len(groups) - 0.5) for n in shown]
-            ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)  # rounding may pass a limit
-            look = {"fmt": "os^vD*"[number % 6], "color": f"C{number}", "capsize": 2, "markersize": 5}
-            axes.errorbar(value, at, xerr=ends, label=group, **look)
-        there = [name for name in names if name in (printed or {})]
-        if there:
-            look = {"color": "0.2", "label": "in print", "zorder": 3}
-            axes.plot([printed[name] for name in there], [names.index(name) for name in there], "x", **look)
-        axes.set_yticks(range(len(names)), names, fontsize="small")
-        axes.tick_params(axis="x", labelsize="small")
-        axes.invert_yaxis()
-        axes.set_title(panel, fontsize="small", loc="right", pad=20 if marks and panels else None)
-        for value in marks or {}:
-            axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
-    axes.set(xlabel=label)
-    top = grid[0, 0]
-    for value, text in (marks or {}).items():
-        look = {"ha": "center", "va": "bottom", "color": "0.35", "fontsize": "small"}
-        top.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
-    figure.draw_without_rendering()
-    for one, other in itertools.pairwise(
-        sorted(top.texts, key=lambda text: text.xy[0])
-    ):  # above the axes, where they cover no interval
-        if one.get_window_extent().x1 > other.get_window_extent().x0:
-            other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
-    if len(groups) > 1 or printed:
+    asked, found = dict.fromkeys(groups, stats.mean) | dict(statistics or {}), {}
+    for panel, of_panel in (panels or {"": {}}).items():
+        for group, own in groups.items():
+            if not panels or any((of_panel | own).items() <= block.labels.items() for block in scores):
+                each = stats.summary(scores, [row], asked[group], **labels, **of_panel, **own)
+                rows = {cell[row]: [float(x) for x in e.shown] for cell, e in each}
+                found[panel, group] = pd.DataFrame(rows, ["mean", "low", "high"]).T
+    means = pd.concat([of["mean"] for of in found.values()]).groupby(level=0, sort=False).sum()
+    names = means.sort_values(ascending=False, kind="stable").index.tolist()
+    there = list(dict.fromkeys(panel for panel, _ in found))
+    size = (3.7, 0.8 + len(there) * (0.3 + 0.27 * len(names)))  # as narrow as a phone
+    figure, grid = plt.subplots(len(there), figsize=size, sharex=True, squeeze=False)
+    for panel, axes in zip(there, grid.flat, strict=True):
+        for dashes, (value, text) in zip(("--", ":", "-."), (marks or {}).items(), strict=False):
+            axes.axvline(value, color=COLOURS["truth"], linestyle=dashes, linewidth=1.2, label=text)
+        if crosses := {name: of for name, of in (printed or {}).items() if name in names}:
+            at = [names.index(name) for name in crosses]
+            axes.plot([*crosses.values()], at, "x", color="0.2", label="in print", zorder=3)
+        _spots(axes, names, {group: found.get((panel, group)) for group in groups})
+        axes.set_title(panel, fontsize="small", loc="right")
+    axes.set_xlabel(label)
+    if len(groups) > 1 or printed or marks:
         key(figure, max(grid.flat, key=lambda axes: len(axes.containers)))
     return show(figure)
 
@@ -604,7 +526,11 @@ def collapsed(axes: Axes, size: Size) -> None:
 
 
 def plateaus(
-    sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
+    sizes: Mapping[str, Size],
+    *,
+    columns: int = 2,
+    truth: float | Mapping[str, float] | None = None,
+    least: int = 30,
 ) -> plt.Figure:
     """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or why none is.
 
@@ -612,15 +538,14 @@ def plateaus(
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
+        least: see `show`.
     """
-    figure, grid = _panels(sizes, columns, 2.6, sharex=True)
-    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+
+    def draw(axes: Axes, name: str, size: Size) -> None:
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
         axes.set_title(f"{name}\n{_unnamed(size) if size.refusal else size}", fontsize="small")
-    key(figure, grid[0, 0])
-    figure.supxlabel("explanation size (share of the features)", fontsize="small")
-    figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+
+    return _each(sizes, columns, draw, "explanation size (share of the features)", least, sharex=True)
 
 
 def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
@@ -630,14 +555,25 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
     """
-    figure, grid = _panels(sizes, columns, 2.6)
-    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+
+    def draw(axes: Axes, name: str, size: Size) -> None:
         collapsed(axes, size)
         axes.set_title(name, fontsize="small")
+
+    return _each(sizes, columns, draw, "share of the block that is removed", 30)
+
+
+def _each(
+    sizes: Mapping[str, Size], columns: int, draw: Callable[[Axes, str, Size], None], x: str, least: int, **shared: bool
+) -> plt.Figure:
+    """A panel for each size."""
+    figure, grid = _panels(sizes, columns, 2.6, **shared)
+    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+        draw(axes, name, size)
     key(figure, grid[0, 0])
-    figure.supxlabel("share of the block that is removed", fontsize="small")
+    figure.supxlabel(x, fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
-    return show(figure)
+    return show(figure, least)
 
 
 def _panels(of: Collection, columns: int, height: float, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
@@ -786,18 +722,14 @@ def explanation_size(
     kept = ~masks.remove_top(masks.order(attribution[None]), top)[0, 0]
     says = f"{_unnamed(size)}, nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
     if picture:
-        image, explanation, rest = (figure.add_subplot(grid[0, column]) for column in range(3))
-        of = {image: ("image", shown), explanation: ("explanation", attribution[segments.cpu()])}
-        if size.refusal:
-            rest.text(0.5, 0.5, says.replace(", ", ",\n"), ha="center", va="center", fontsize="small")
-            rest.set_axis_off()
-        else:
-            of[rest] = (says, shown * kept[segments.cpu()][..., None])
-        for axes, (title, values) in of.items():
-            axes.imshow(values, cmap="magma", vmax=values.quantile(0.99).item() if values.ndim == 2 else None)
+        shown, at = shown.permute(2, 0, 1), segments.cpu()
+        says = says.replace(", ", ",\n")
+        for column, (title, of) in enumerate(
+            {"image": shown, "explanation": attribution[at], says: shown * kept[at]}.items()
+        ):
+            axes = figure.add_subplot(grid[0, column])
+            _image(axes, of)
             axes.set_title(title, fontsize="small")
-            axes.set(xticks=[], yticks=[])
-            sns.despine(ax=axes, left=True, bottom=True)
     else:
         draw = _series if isinstance(shown, Tensor) else _words
         draw(figure.add_subplot(grid[0, :]), shown, attribution, kept, says)
@@ -869,7 +801,7 @@ def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Fig
     return show(figure)
 
 
-def movable(sizes: Mapping[str, Size]) -> HTML:
+def movable(sizes: Mapping[str, Size]) -> Markdown:
     """What was read, for a figure with a slider over the caps, which `book/_static/movable.js` draws.
 
     Args:
@@ -897,16 +829,12 @@ def movable(sizes: Mapping[str, Size]) -> HTML:
                 "fits": [numbers(fit[j]) for _, j in own],
             }
         )
-    quoted = html.escape(json.dumps(panels, separators=(",", ":")), quote=True)
-    return HTML(
-        f'<div class="faithlab-movable" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
-        "show the same curves.</noscript></div>"
-    )
+    return _movable({"kind": "measured", "panels": panels}, "The figures above show the same curves.")
 
 
 def removal(
     rows: Mapping[str, tuple[Tensor, Tensor, Tensor]], shares: Tensor, *, across: str, down: str, alt: str
-) -> HTML:
+) -> Markdown:
     """Images with more and more removed, for a figure with a slider, which `book/_static/movable.js` draws.
 
     Without scripts it is one strip of all these images.
@@ -923,11 +851,11 @@ def removal(
         {"name": name, "answers": [round(p, 4) for p in answers.tolist()], "kept": kept.bool().tolist()}
         for name, (_, answers, kept) in rows.items()
     ]
-    told = {"shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down, "ways": ways}
-    return _movable_strip("removed", told, [pictures for pictures, _, _ in rows.values()], alt)
+    told = {"kind": "removed", "shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down}
+    return _movable(told | {"ways": ways}, _strip([pictures for pictures, _, _ in rows.values()], alt))
 
 
-def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> HTML:
+def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> Markdown:
     """SaCo's bets on pairs of groups, for a figure with a slider, which `book/_static/movable.js` draws.
 
     It has an address, so that a page of a part can show it, too: see `book/gallery.py`. Without scripts it is one strip
@@ -946,22 +874,23 @@ def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str
         stakes = saco.bets(groups)[0]
         stakes = [round(stake, 6) for stake in (stakes / stakes.abs().sum()).tolist()]
         ways.append({"name": ranking, **numbers, "stakes": stakes})
-    return _movable_strip("bets", {"down": down, "ways": ways}, [pictures for pictures, _ in rows.values()], alt, name)
+    told = {"kind": "bets", "down": down, "ways": ways}
+    return _movable(told, _strip([pictures for pictures, _ in rows.values()], alt), name)
 
 
-def _movable_strip(kind: str, told: Mapping[str, Any], rows: Sequence[Tensor], alt: str, name: str = "") -> HTML:
-    """What the script is told, and the pictures [K, 3, H, W] of each row in one image."""
+def _strip(rows: Sequence[Tensor], alt: str) -> str:
+    """The pictures [K, 3, H, W] of each row in one image."""
     sheet = torch.cat([torch.cat(list(pictures), 2) for pictures in rows], 1)  # [3, rows H, K W]
     file = io.BytesIO()
     pixels = (255 * sheet.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().contiguous().numpy()
     Image.fromarray(pixels).save(file, "PNG", optimize=True)
-    quoted = html.escape(json.dumps(told, separators=(",", ":"), ensure_ascii=False), quote=True)
-    source = base64.b64encode(file.getvalue()).decode()
-    address = f' id="{html.escape(name, quote=True)}"' if name else ""
-    return HTML(
-        f'<div class="faithlab-movable"{address} data-{kind}="{quoted}">'
-        f'<img class="strip" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{source}"></div>'
-    )
+    return f"![{plain(alt)}](data:image/png;base64,{base64.b64encode(file.getvalue()).decode()})"
+
+
+def _movable(told: Mapping[str, Any], still: str, name: str = "") -> Markdown:
+    """What the script is told, below what stands there without scripts."""
+    head = ":::{div} faithlab-movable" + f"\n:name: {name}" * bool(name)
+    return Markdown(f"{head}\n\n{still}\n\n```json\n{json.dumps(told, ensure_ascii=False)}\n```\n:::\n")
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
@@ -981,6 +910,7 @@ def curves(
     of: Statistic | Function = stats.mean,
     ordered: bool = False,
     sharey: Literal["all", "row", "none"] = "row",
+    title: str | None = None,
 ) -> plt.Figure:
     """A statistic over sizes with its interval, such as mean curves: a panel for each row and column.
 
@@ -994,32 +924,48 @@ def curves(
         of: the statistic.
         ordered: the lines are steps of one thing, with colours from dark to bright; else kinds of things.
         sharey: which panels have one vertical scale.
+        title: of the key.
     """
-    rows, columns = rows or {"": {}}, columns or {"": {}}
     colours = sns.color_palette("viridis" if ordered else "colorblind", len(lines))
-    figure, grid = plt.subplots(
-        len(rows),
-        len(columns),
-        figsize=(min(COLUMN, 2.9 * len(columns) + 1.4), 2.3 * len(rows) + 0.3),
-        squeeze=False,
-        sharex=True,
-        sharey=sharey,
-    )
+    look = {"x": x, "y": y, "colours": colours, "sharey": sharey, "title": title}
+    found = partial(stats.estimate, scores, of)
+    figure, _ = _curves(scores, found, lines, rows or {"": {}}, columns or {"": {}}, **look)
+    return show(figure)
+
+
+def _curves(
+    scores: Scores,
+    found: Callable[..., stats.Estimate],
+    lines: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, Mapping[str, Any]],
+    columns: Mapping[str, Mapping[str, Any]],
+    *,
+    x: str,
+    y: str,
+    colours: Sequence[Any],
+    sharey: Literal["all", "row", "none"] = "row",
+    title: str | None = None,
+) -> tuple[plt.Figure, np.ndarray]:
+    """Panels of `curves`, before they are laid out; `found` is the estimate of the labels of a line."""
+    size = (min(COLUMN, 2.9 * len(columns) + 1.4), 2.1 * len(rows) + 0.5)
+    figure, grid = plt.subplots(len(rows), len(columns), figsize=size, squeeze=False, sharex=True, sharey=sharey)
     for of_row, (row, in_row) in zip(grid, rows.items(), strict=True):
         for axes, (column, in_column) in zip(of_row, columns.items(), strict=True):
             for colour, marker, (line, in_line) in zip(colours, "osD^vPXd<>" * 3, lines.items(), strict=False):
                 labels = {**in_row, **in_column, **in_line}
-                found = stats.estimate(scores, of, **labels)
                 sizes = scores.where(**labels).blocks[0].sizes
-                band(axes, sizes, found, color=colour, marker=marker, markersize=4, label=line)
-            axes.set_title(": ".join(filter(None, (row, column))), fontsize="small")
-        of_row[0].set_ylabel(y, fontsize="small")
+                band(axes, sizes, found(**labels), color=colour, marker=marker, markersize=4, label=line)
+            axes.set_title(column if axes in grid[0] else "", fontsize="small")
+            if len(columns) > 2:  # more would run into each other
+                axes.set_xticks([sizes[0], sizes[-1]])
+        of_row[0].set_ylabel("\n".join(filter(None, (row, y))), fontsize="small")
     figure.supxlabel(x, fontsize="small")
     if len(columns) > 1:
-        key(figure, grid[0, 0])
+        key(figure, grid[0, 0], title=title)
     else:
-        grid[0, 0].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
-    return show(figure)
+        look = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small", "title": title}
+        grid[0, 0].legend(**look)
+    return figure, grid
 
 
 def decisions(decisions: Sequence[Decision], label: str) -> plt.Figure:
@@ -1085,24 +1031,19 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
             colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
             look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
             axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
-            if symbol:
-                text = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-                if many:  # narrow cells: .50 and 1, and no symbol for what is grey
-                    text, symbol = text.removesuffix(".00").replace("0.", "."), symbol.replace("?", "")
-                font = "xx-small" if many else "small"
-                axes.text(x, y, f"{symbol} {text}".strip(), ha="center", va="center", color=ink, fontsize=font)
+            if symbol:  # narrow cells have no room for numbers
+                text = symbol.replace("?", "") if many else f"{symbol} {numbers.number(row.T, 2)}"
+                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="small")
             if row.home:
                 edge = {"fill": False, "edgecolor": "black", "linewidth": 1.6}
                 axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, **edge))
         between = [k - 0.5 for k in range(1, len(ordered)) if ordered[k - 1][1] != ordered[k][1]]
         axes.hlines(between, -0.5, len(trials) - 0.5, color="0.2", linewidth=0.7)
         axes.set(xlim=(-0.5, len(trials) - 0.5), ylim=(len(names) - 0.5, -0.5))
-        turned = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if many else {}
         axes.xaxis.tick_top()
-        axes.set_xticks(range(len(trials)), trials, fontsize="small", **turned)
+        axes.set_xticks(range(len(trials)), trials, fontsize="small", rotation=90 * many)
         axes.set_yticks(range(len(names)), names, fontsize="small")
-        if kind:
-            axes.set_title(kind, fontsize="medium")
+        axes.set_title(kind.replace(", ", "\n"), fontsize="small")
         axes.grid(False)
         axes.tick_params(length=0)
         sns.despine(ax=axes, left=True, bottom=True)
@@ -1147,11 +1088,11 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
         place = ("axes fraction", "data")
         axes.annotate("failed below", (0, 0.5), (3, -3), place, textcoords="offset points", va="top", fontsize="small")
         # Names stand one below the other, in the order of T, and a thin line leads from each to its point.
-        for place, row in zip(_apart(told["T"].tolist(), 2.1 / max(22, len(told))), told.itertuples(), strict=True):
+        for place, row in zip(np.linspace(0.98, 0.02, len(told)), told.itertuples(), strict=True):
             axes.annotate(
                 f"{row.Index} ({row.trial})",
                 (row.forwards, row.T),
-                (1.03, (place + 1.05) / 2.1),
+                (1.03, place),
                 textcoords="axes fraction",
                 va="center",
                 fontsize="x-small",
@@ -1159,17 +1100,6 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
                 annotation_clip=False,
             )
     return show(figure)
-
-
-def _apart(values: Sequence[float], least: float) -> list[float]:
-    """Places near some values, the highest first, that lie so far apart at least, within -1 and 1 where there is room.
-
-    Those that would overlap stand around their mean: a monotone regression.
-    """
-    steps = least * np.arange(len(values))
-    places = isotonic_regression(np.asarray(values) + steps, increasing=False).x - steps
-    places = np.minimum(places, 1 - steps)
-    return np.maximum(places, -1 + steps[::-1]).tolist()
 
 
 def agreement(alike: pd.DataFrame) -> plt.Figure:
@@ -1187,9 +1117,9 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     filled[range(len(filled)), range(len(filled))] = 1.0
     order = square.index[hierarchy.leaves_list(hierarchy.linkage(filled, "average"))]
     square, sure = square.loc[order, order], sure.loc[order, order]
-    text = square.map("{:.1f}".format).where(sure, "").to_numpy()
+    text = square.map(lambda value: numbers.number(value, 1)).where(sure, "").to_numpy()
     side = 1.8 + 0.31 * len(order)
-    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    figure, axes = plt.subplots(figsize=(side + 0.9, side), layout="constrained")
     look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}
     sns.heatmap(square, vmin=-1, vmax=1, cmap="RdBu", ax=axes, **look)
     axes.set_facecolor("0.93")  # the diagonal, and what has no correlation

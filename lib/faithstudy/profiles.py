@@ -262,8 +262,8 @@ def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Itera
     def written(value: Any) -> str:
         return json.dumps(value, default=str)  # in which a tuple of a notebook and a list of a command are the same
 
-    own = [key for key in expected if key != "profile" and written(parameters[key]) != written(expected[key])]
-    changed = {key: parameters[key] for key in [*by_hand, *own]}
+    moved = {key for key in expected if key != "profile" and written(parameters[key]) != written(expected[key])}
+    changed = {key: value for key, value in parameters.items() if key in moved | {*by_hand}}
     plain = re.sub(r"[^\w.+=-]+", "_", "+".join([profile, *(f"{key}={value}" for key, value in changed.items())]))
     if len(plain) <= 80 and all(map(_fits, changed.values())):
         return plain

@@ -9,6 +9,7 @@ measured.
 import argparse
 import functools
 import hashlib
+import io
 import json
 import shutil
 import sys
@@ -30,6 +31,8 @@ RECORDING = f"{PROFILE}+record"
 """The folder of the build folder in which ``make record`` measures."""
 TAKEN = "taken from the record"
 """What a run that records some tables says of the others."""
+MOVED = 1e-3
+"""A number that differs by less of its range stays as it is recorded where a verdict is judged again."""
 LEAST = 10
 """Inputs whose mean is compared, at least: of fewer, one that rounding turns moves it by itself, and is counted."""
 
@@ -235,8 +238,7 @@ def _scores(again: Scores, kept: Scores, rounding: Rounding) -> Agreement:
             continue
         own, others = (torch.tensor(side) for side in zip(*pairs, strict=True))
         own_sizes, other_sizes = (torch.tensor(of) for of in zip(*at_sizes, strict=True))
-        new = block.values[own][:, own_sizes]
-        now, then = new.double(), other.values[others][:, other_sizes].double()
+        now, then = block.values[own][:, own_sizes].double(), other.values[others][:, other_sizes].double()
         span = spans[_scale(block)]
         same = ((now - then).abs() <= rounding.near * span) | (now.isnan() & then.isnan())
         values += same.numel()
@@ -250,7 +252,9 @@ def _scores(again: Scores, kept: Scores, rounding: Rounding) -> Agreement:
             one, count = moved[moved.abs().argmax()], max(1, int((~(now - then).isnan()).sum()))
             shift = max(shift, float((moved.sum() - one).abs()) / count / span)
         put = other.values.clone()
-        put[others[:, None], other_sizes[None]] = new.to(put.dtype)
+        moved_far = (now - then).abs() > MOVED * span  # or one is missing
+        moved_far |= now.isnan() != then.isnan()
+        put[others[:, None], other_sizes[None]] = torch.where(moved_far, now, then).to(put.dtype)
         patched[block.key] = replace(other, values=put)
     inputs = (len({(b.labels["dataset"], image) for b in of for image in b.images.tolist()}) for of in (again, kept))
     whole = Scores(patched.get(block.key, block) for block in kept)
@@ -286,10 +290,17 @@ def _rows(block: Block) -> list[tuple[int, int | None]]:
 
 
 def _frames(again: pd.DataFrame, kept: pd.DataFrame, rounding: Rounding) -> Agreement:
-    """The same of other tables, whose rows are known by the columns that hold no fractions."""
+    """The same of other tables, whose rows are known by the columns that hold no fractions.
+
+    Where these are the same, the first that hold fractions count as well.
+    """
+    again = pd.read_csv(io.StringIO(again.to_csv(index=False)))  # as the file of the other gives it
     numbers = [name for name in kept if pd.api.types.is_float_dtype(kept[name]) and name in again]
     about = [name for name in kept if name in again and name not in numbers]
-    texts = [of[about].astype(str).agg("|".join, axis=1) if about else of.index.astype(str) for of in (again, kept)]
+    while about and numbers and kept[about].duplicated().any():
+        about.append(numbers.pop(0))
+    words = [of[about].astype(object).fillna("").astype(str) for of in (again, kept)]
+    texts = [of.agg("|".join, axis=1) if about else of.index.astype(str) for of in words]
     place, patched, differing, values = dict(zip(texts[1], kept.index, strict=True)), kept.copy(), [], 0
     for key, (_, row) in zip(texts[0], again.iterrows(), strict=True):
         for name in numbers:

@@ -7,11 +7,11 @@ the pipeline runs it, and to a folder beside it where anybody else does.
 
 import contextlib
 import hashlib
-import html
 import json
 import os
 import pickle
 import platform
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ from faithlab.task import Task
 from faithstudy import diagnostics, parameters, paths, plots, profiles, provenance, records, slices
 from faithstudy.claims import Claim, Part, Verdict, error_rate
 from faithstudy.diagnostics import Reason
-from faithstudy.display_names import named
+from faithstudy.display_names import named, plain
 from faithstudy.networks import origins
 from faithstudy.records import FLOAT32, Rounding
 
@@ -324,6 +324,11 @@ class Run:
         return replace(claim.verdict, worded=named)
 
     @property
+    def machine(self) -> str:
+        """The processor or GPU that measured this page's tables: that of the record, or this one."""
+        return _device(self._record or provenance.machine())
+
+    @property
     def verdicts(self) -> list[Verdict]:
         """Of its claims, as far as they are judged."""
         return [claim.verdict for _, claim in self._claims]
@@ -396,10 +401,10 @@ class Run:
                 wrong.append(f"the table {table} differs by more than rounding makes ({of}, means by {of.shift:.2g})")
         patched = {id(self._scores[table]): of.patched for table, of in again.items() if table in self._scores}
         for _, claim in self._claims:
-            if any(id(part.table) in patched for part in claim.parts):
-                parts = [
-                    part.on(patched[id(part.table)]) if id(part.table) in patched else part for part in claim.parts
-                ]
+            parts = [part.on(patched.get(id(part.table), part.table)) for part in claim.parts]
+            moved = [not part.same_rows(new) for part, new in zip(claim.parts, parts, strict=True)]
+            if any(moved):
+                parts = [new if of else part for part, new, of in zip(claim.parts, parts, moved, strict=True)]
                 if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
                     wrong.append(f"with the numbers measured here {claim.id} is {found}, not {claim.verdict.outcome}")
         if wrong:
@@ -536,58 +541,75 @@ class Download:
     def __repr__(self) -> str:
         return str(self.path)
 
-    def _repr_html_(self) -> str:
+    def _repr_markdown_(self) -> str:
         if not self.linked:  # a run by hand is not part of the site
-            return f"<code>{html.escape(str(self.path))}</code>"
-        # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name.
+            return f"`{self.path}`"
+        # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name. What
+        # `result:` is, _config.yml says: a link to no page of the book.
         up = "../" * (1 + self.name.count("/"))
-        href = html.escape(f"{up}results/{self.name}/{self.path.name}", quote=True)
-        return f'<a class="faithlab-download" href="{href}" download>{html.escape(self.path.name)}</a>'
+        return f"[{self.path.name}](result:{up}results/{self.name}/{self.path.name})"
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """The provenance of a run, as a folded line at the end of its page."""
+    """The provenance of a run, folded at the end of its page: of the recorded run, where the page shows one."""
 
     provenance: Mapping[str, Any]
     downloads: list[Download]
 
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The provenance of the run that measured what the page shows."""
+        recorded = self.provenance.get("recorded")
+        return {**self.provenance, "steps_made_on": (), **recorded} if recorded else self.provenance
+
     def _head(self) -> str:
-        p = self.provenance
+        p = self.shown
         commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
         commit += " with local changes" if p["dirty"] else ""
         took = f"{_duration(p['seconds'])} on {', '.join([_device(p), *p.get('steps_made_on', ())])}"
         by = "" if p["pipeline"] else ", run by hand"
         return f"{p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
+    def again(self) -> tuple[str, str]:
+        """What was measured again, in a line; and by table, with why the others were not."""
+        said, tables = self.provenance.get("again", {}), self.provenance["tables"]
+        each, counts = [], []
+        for table, of in said.items():
+            some, _, differing = of.partition(", ")
+            if differing:
+                counts.append([int(of.replace(",", "")) for of in re.findall(r"\d[\d,]*", differing)])
+                some += " inputs, " if tables[table]["file"].endswith(".parquet") else " rows, "
+            each.append(f"{table} {some}{differing}" if differing else f"{table} not ({of})")
+        if not counts:
+            return "", "; ".join(each)
+        different, numbers = map(sum, zip(*counts, strict=True))
+        line = f"{len(counts)} tables, {different:,} of {numbers:,} numbers differ"
+        line = next(of for of in each if " not (" not in of) if len(counts) == 1 else line
+        return f"Measured again here: {line}" + "; verdicts unchanged" * ("claims" in tables) + ".", "; ".join(each)
+
     def __repr__(self) -> str:
         return f"Provenance: {self._head()}"
 
-    def _repr_html_(self) -> str:
-        p = self.provenance
+    def _repr_markdown_(self) -> str:
+        p, checked, (line, each) = self.shown, self.provenance, self.again()
         rows = {
-            "Tables": ", ".join(download._repr_html_() for download in self.downloads) or "none",
+            "Tables": ", ".join(download._repr_markdown_() for download in self.downloads) or "none",
+            "Measured again": plain(each) or "nothing",
             "Parameters": _listed(p["parameters"]),
-            "Networks": _networks(p["networks"]),
-            "Versions": _listed(p["versions"]),
-            "Machine": html.escape(
-                f"{p['cpu']}, {p['cores']} cores, {p['threads']} threads" + (f"; {p['gpu']}" if p["gpu"] else "")
+            "Networks": _networks(p["networks"] or []),
+            "Machine": plain("; ".join(filter(None, [p["cpu"], p["gpu"]]))),
+            "Run here": plain(
+                f"{checked['run'] or 'not known'}, notebook {(checked['notebook_sha256'] or 'not known')[:9]}"
+                + (" (not that of the repository)" if checked["edited"] else "")
+                + f", {checked['date']}, {checked['cpu']}, {checked['cores']} cores, {checked['threads']} threads, "
+                f"{checked['peak_memory_mb']} MB, Python {checked['python']}, {checked['system']}"
             ),
-            "Peak memory": html.escape(
-                f"{p['peak_memory_mb']} MB"
-                + (f"; {p['peak_gpu_memory_mb']} MB on the GPU" if p["peak_gpu_memory_mb"] else "")
-            ),
-            "Run": html.escape(
-                f"{p['run'] or 'not known'}, notebook {(p['notebook_sha256'] or 'not known')[:9]}"
-                + (" (not that of the repository)" if p["edited"] else "")
-                + f", {p['date']}, Python {p['python']}, {p['system']}"
-            ),
+            "Versions here": _listed(checked["versions"]),
         }
-        body = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in rows.items())
-        return (
-            '<details class="faithlab-provenance"><summary><strong>Provenance</strong> '
-            f"{html.escape(self._head())}</summary><dl>{body}</dl></details>"
-        )
+        body = "\n".join(f"- **{term}**: {text}" for term, text in rows.items())
+        head = f":::{{dropdown}} **Provenance** {plain(self._head())}\n:class-container: faithlab-provenance"
+        return f"{plain(line)}\n\n{head}\n\n{body}\n:::\n"
 
 
 def _device(machine: Mapping[str, Any]) -> str:
@@ -595,13 +617,18 @@ def _device(machine: Mapping[str, Any]) -> str:
     return machine["gpu"] or machine["cpu"]
 
 
+def _code(text: object) -> str:
+    """A name or value as it is typed."""
+    return f"`{str(text).replace('`', chr(39))}`"
+
+
 def _listed(values: Mapping[str, Any]) -> str:
-    """Names and values as a line of HTML; an empty text is none."""
-    return ", ".join(f"<code>{html.escape(f'{k}={v}')}</code>" for k, v in values.items() if v != "") or "none"
+    """Names and values in a line; an empty text is none."""
+    return ", ".join(_code(f"{k}={v}") for k, v in values.items() if v != "") or "none"
 
 
 def _networks(used: list[Mapping[str, Any]]) -> str:
-    """Networks as lines of HTML, one for all that come from the same place."""
+    """Networks in a line, those together that come from the same place."""
     alike: dict[str, list[str]] = {}
     for network in used:
         if network["kind"] == "pretrained":
@@ -611,14 +638,15 @@ def _networks(used: list[Mapping[str, Any]]) -> str:
             commit += " with local changes" if network.get("dirty") else ""
             shipped = "shipped " if network.get("shipped") else ""
             origin = f"{shipped}{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
-        alike.setdefault(origin, []).append(f"<code>{html.escape(str(network['name']))}</code>")
-    return "<br>".join(f"{html.escape(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
+        alike.setdefault(origin, []).append(_code(network["name"]))
+    return "; ".join(f"{plain(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
 
 
 def _duration(seconds: float) -> str:
     """A duration for a reader."""
     minutes, rest = divmod(round(seconds), 60)
-    return f"{seconds:.1f} s" if minutes == 0 else f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
 def page_faults(name: str, profile: str) -> list[str]:

@@ -13,7 +13,7 @@ from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
-from faithstudy import tables
+from faithstudy import numbers, tables
 from faithstudy.display_names import SETS
 from faithstudy.trials import comparisons
 
@@ -28,23 +28,7 @@ def listed(words: Sequence[str]) -> str:
 
 def of_each(found: Mapping[str, float], digits: int = 2) -> str:
     """A number of each of several, with its name behind it, for a sentence."""
-    return listed([f"{value:.{digits}f} ({name})".replace("-", "−", value < 0) for name, value in found.items()])
-
-
-def undecided(made: Mapping[tuple[str, int], Any], noise: Mapping[tuple[str, int], float]) -> str:
-    """The noise of SG, and how many images the search could not leave undecided, for a sentence about each network.
-
-    Args:
-        made: the perturbed images by network and training seed, of `faithstudy.trials.refined.with_noise`.
-        noise: likewise.
-    """
-    several = len({s for _, s in made}) > 1
-    return " ".join(
-        f"{name}{f', training {s}' * several}: the noise is {noise[name, s]:.0%} of an image's range. "
-        f"{int(of.fallback.sum())} of {len(of.fallback)} images have no candidate under Δ, and fall back to the least "
-        "decided one."
-        for (name, s), of in made.items()
-    )
+    return listed([f"{numbers.number(value, digits)} ({name})" for name, value in found.items()])
 
 
 def mean_of(scores: Scores, cells: Sequence[Mapping[str, Any]], of: Statistic, **labels: Any) -> Estimate:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,19 +13,15 @@ from pandas.io.formats.style import Styler
 from faithlab import engine, stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
-from faithlab.stats import Estimate
+from faithlab.stats import Estimate, Interval
 from faithlab.stats.samples import Function, Statistic
 from faithlab.task import Task
-from faithstudy import published
+from faithstudy import numbers, published
 from faithstudy.display_names import named
 from faithstudy.trials.comparisons import in_one_sign
 
-SOURCES = {
-    "published": '<span class="faithlab-printed">printed in the paper</span>',
-    "recorded": '<span class="faithlab-recorded">recorded run</span>',
-    "this build": '<span class="faithlab-built">this build</span>',
-}
-"""How the names of sources begin, and what the legend calls them, in the look that the style sheet gives each."""
+PRINTED = "published"
+"""The source whose numbers are a paper's; the other one is called "measured"."""
 RULES = {
     False: "its interval overlaps none of the others'",
     True: "the interval of its paired difference from each of the others excludes 0",
@@ -43,12 +39,11 @@ def side_by_side(
     order: Sequence[str] = (),
     digits: int = 2,
 ) -> pd.DataFrame:
-    """The same quantity from several sources, in adjacent columns.
+    """The same quantity as it is published and as it was measured, in adjacent columns.
 
     Args:
-        sources: by the name of their column (published, recorded, this build); each tidy, with `rows`, `columns`,
-            `mean`, optionally `low` and `high`, `std`, `missing`. A source that is None or empty has no column. One
-            table alone has no header with its name.
+        sources: by the name of their column; each tidy, with `rows`, `columns`, `mean`, optionally `low` and `high`,
+            `std`, `missing`. A source that is None or empty has no column. One table alone has no header with its name.
         rows: columns that make the table's rows, in the order of their first appearance.
         columns: columns that make the table's column groups.
         order: values that come first, in this order, in whichever column they are; of a value that is there twice the
@@ -69,24 +64,22 @@ def _spread(
     order: Sequence[str],
     cell: Callable[[dict], Any],
 ) -> pd.DataFrame:
-    """Of every row of several sources a cell."""
+    """Of every row of each source a cell."""
     if isinstance(sources, pd.DataFrame):
         return _spread({"": sources}, rows, columns, order, cell).droplevel(-1, axis=1)
-    keys = [*rows, *columns]
     parts = [
-        frame.assign(source=name, cell=[cell(row) for row in frame.to_dict("records")])[[*keys, "source", "cell"]]
+        frame.assign(source=name, cell=[cell(row) for row in frame.to_dict("records")])
         for name, frame in sources.items()
         if frame is not None and len(frame)
     ]
-    tidy = pd.concat(parts, ignore_index=True)
-    for key in [*keys, "source"]:
-        seen = list(tidy[key].unique())
-        first = [value for value in dict.fromkeys(order) if value in seen]
-        categories = first + [value for value in seen if value not in first]
-        tidy[key] = pd.Categorical(tidy[key], categories=categories, ordered=True)
+    tidy = pd.concat([part[[*rows, *columns, "source", "cell"]] for part in parts], ignore_index=True)
+    for key in [*rows, *columns, "source"]:
+        there = dict.fromkeys(tidy[key])
+        tidy[key] = pd.Categorical(
+            tidy[key], [*dict.fromkeys([*filter(there.__contains__, order), *there])], ordered=True
+        )
     table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="cell").sort_index().sort_index(axis=1)
-    table.index.names = [None] * table.index.nlevels
-    table.columns.names = [None] * table.columns.nlevels
+    table.index.names, table.columns.names = [None] * table.index.nlevels, [None] * table.columns.nlevels
     return table
 
 
@@ -128,7 +121,7 @@ def marked(
         The table with `best`, and `paired`, by which of `RULES` that is judged.
     """
     best = [False] * len(frame)
-    known = pd.DataFrame({"low": float("nan"), "high": float("nan"), **frame, "place": range(len(frame))})
+    known = pd.DataFrame({"low": math.nan, "high": math.nan, **frame, "place": range(len(frame))})
     known = known[~known["explainer"].isin(aside)] if aside else known
     for _, of in known.dropna(subset="mean").groupby(list(within), sort=False, dropna=False):
         sign = better if isinstance(better, int) else better[of["metric"].iloc[0]]
@@ -162,7 +155,7 @@ def paired(
     )
 
 
-def beside(
+def correlations(
     sources: Mapping[str, pd.DataFrame | None],
     level: str,
     *,
@@ -171,7 +164,7 @@ def beside(
     sets: Mapping[str, str] | None = None,
     **chosen: Any,
 ) -> Styler:
-    """One level of `faithstudy.trials.degraded.correlations`: what the paper prints beside what was measured.
+    """One level of `faithstudy.trials.degraded.correlations`, published and measured.
 
     Correlations stand in one sign, as shares of the ideal: 1 is the right order in every comparison.
 
@@ -183,18 +176,14 @@ def beside(
         sets: what data sets are called here, by their name in a source; rows of others are left out. None: as there.
         **chosen: values of other columns, such as network="LSTM".
     """
-    if sets is not None:
-        called = {name: f.assign(dataset=f["dataset"].map(sets)) for name, f in sources.items() if f is not None}
-        sources = {name: f.dropna(subset="dataset") for name, f in called.items()}
-    of_level = {
-        name: marked(
-            in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]),
-            ["comparison", *columns],
-            -1 if level == "micro_rank" else 1,
-        )
-        for name, f in _chosen(sources, chosen).items()
-        if f is not None
-    }
+    of_level = {}
+    for name, frame in _chosen(sources, {"level": level, **chosen}).items():
+        if sets is not None:
+            frame = frame.assign(dataset=frame["dataset"].map(sets)).dropna(subset="dataset")
+        if explainer:
+            frame = frame[frame["explainer"].isin(explainer)]
+        better = -1 if level == "micro_rank" else 1
+        of_level[name] = marked(in_one_sign(frame), ["comparison", *columns], better)
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
     return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
 
@@ -209,15 +198,12 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
         digits: after the point.
         **labels: of the scores, as in `faithlab.stats.estimate`.
     """
-    found = {}
-    for name in metrics:
-        if name in scores.labels("metric"):
-            of = {**labels, "metric": name}
-            for cell, e in stats.summary(scores, [rows], metrics[name].summary, **of):
-                found[cell[rows], name] = _text(interval(e), digits)
-    series = pd.Series(found)
-    table = series.unstack().reindex(index=series.index.unique(0), columns=series.index.unique(1)).fillna("–")
-    return styled(table)
+    found = [
+        summary(scores, [rows, "metric"], metrics[name].summary, **{**labels, "metric": name})
+        for name in metrics
+        if name in scores.labels("metric")
+    ]
+    return compared(pd.concat(found), rows=[rows], columns=["metric"], digits=digits)
 
 
 def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -233,8 +219,7 @@ def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, An
 
 def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
-    value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.shown)  # no -0.0
-    return f"{value:.1f} %".replace("-", "−") + (f" [{low:.1f}, {high:.1f}]".replace("-", "−") if low == low else "")
+    return numbers.interval(*(100 * float(x) for x in estimate.shown), 1, unit=" %")
 
 
 def points(estimate: Estimate) -> str:
@@ -244,8 +229,7 @@ def points(estimate: Estimate) -> str:
 
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
-    value, low, high = (float(x.flatten()[0]) for x in estimate.shown)
-    return _text({"mean": value, "low": low, "high": high}, digits)
+    return numbers.interval(*(float(x.flatten()[0]) for x in estimate.shown), digits)
 
 
 def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[Estimate], str] = share) -> str:
@@ -260,13 +244,9 @@ def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[E
     """
     text = said(change)
     if text.startswith("−"):
-        text, more = re.sub(r"\[(.*), (.*)\]", lambda of: f"[{_turned(of[2])}, {_turned(of[1])}]", text[1:]), less
+        value, low, high = change.shown
+        text, more = said(replace(change, pooled=Interval(-value, -high, -low), limits=None)), less
     return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
-
-
-def _turned(number: str) -> str:
-    """A number as it is shown, with the other sign."""
-    return number[1:] if number.startswith("−") else "−" * bool(re.search("[1-9]", number)) + number
 
 
 def at_least(part: float, digits: int = 1) -> str:
@@ -291,8 +271,8 @@ def estimates(
         digits: after the point.
         **labels: of all rows of the long table.
     """
-    of = partial(_estimate, of, labels) if isinstance(of, Scores) else of
-    cells = {name: [number(of({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
+    ask = (lambda own: stats.estimate(of, **labels, **own)) if isinstance(of, Scores) else of
+    cells = {name: [number(ask({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
     return styled(pd.DataFrame(cells, index=list(rows)))
 
 
@@ -313,10 +293,6 @@ def differences(
     return estimates(rows, columns, scores, digits)
 
 
-def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
-    return stats.estimate(scores, **common, **own)
-
-
 def refined(
     sources: Mapping[str, pd.DataFrame],
     apart: Mapping[str, Callable[[dict, dict], Estimate]],
@@ -327,7 +303,7 @@ def refined(
     network: str | None,
     **chosen: Any,
 ) -> Styler:
-    """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
+    """Explainers by refinements as Few-class Fidelity prints them, published and measured.
 
     The networks stand below it with their accuracies.
 
@@ -340,26 +316,22 @@ def refined(
         network: one of the study; None: the paper's stands alone.
         **chosen: values of further columns, so that one metric is left.
     """
-    left = {
-        name: of for name, of in _chosen(sources, {"model": model, "network": network, **chosen}).items() if len(of)
-    }
+    left = _chosen(sources, {"model": model, "network": network, **chosen})
     within = ["network", "metric", "refinement"]
-    left |= {name: marked(of, within, 1, apart[name]) for name, of in left.items() if name in apart}
+    left = {name: marked(of, within, 1, apart[name]) if name in apart and len(of) else of for name, of in left.items()}
     order = ("none", "XRAI", "SG", "SG²")
     shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
     printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
-    said = f"{model} (published): accuracy {printed[model]:.1%}"
-    said += f"; {network} (this build): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
+    said = f"{model} ({PRINTED}): accuracy {printed[model]:.1%}"
+    said += f"; {network} (measured): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
     return noted(shown, said)
 
 
-def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:
+def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """The rows of each source with some values; a column that it does not have is left alone."""
-    left = {}
-    for name, frame in sources.items():
-        for column, value in chosen.items():
-            frame = frame if frame is None or column not in frame else frame[frame[column] == value]
-        left[name] = frame
+    left = {name: frame for name, frame in sources.items() if frame is not None}
+    for column, value in chosen.items():
+        left = {name: frame[frame[column] == value] if column in frame else frame for name, frame in left.items()}
     return left
 
 
@@ -372,8 +344,7 @@ def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> 
         digits: after the point.
     """
     paper = paper.rename(columns={"model": "network", "masked_fraction": "masked"})
-    # Both say whose they are: a legend of one of them would seem to be that of the whole table.
-    sources = {"published": paper, "this build": measured}
+    sources = {PRINTED: paper, "measured": measured}
     shown = pd.concat([of.assign(dataset=of["dataset"] + f" ({name})") for name, of in sources.items()])
     shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
     return compared(shown, rows=["dataset", "architecture", "network"], columns=["masked"], digits=digits)
@@ -390,9 +361,6 @@ FEW = 4
 """Rows of a table of many columns that a phone shows as lists, one below the other."""
 
 
-_NOTE = '<span class="faithlab-note">{}</span>'
-
-
 def noted(shown: Styler, says: str) -> Styler:
     """A table with one more note before those that it has.
 
@@ -400,7 +368,7 @@ def noted(shown: Styler, says: str) -> Styler:
         shown: of `styled`.
         says: the note, without the full stop at its end.
     """
-    return shown.set_caption(_NOTE.format(f"{says}. ") + (shown.caption or ""))
+    return shown.set_caption(f"{says}. {shown.caption or ''}".strip())
 
 
 def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = "") -> Styler:
@@ -408,7 +376,7 @@ def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = ""
 
     Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns it is
     smaller, and the names of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a
-    phone. Numbers of `SOURCES` are told apart by their type, which a line below the table explains.
+    phone. Columns of what is published have a type of their own.
 
     Args:
         table: the numbers.
@@ -419,33 +387,14 @@ def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = ""
     def words(name: Any) -> Any:
         return name.replace("_", " ") if name in LEVELS else name
 
-    looks = _looks(table, table.index.nlevels)
+    classes = pd.DataFrame("", table.index, table.columns)
+    classes.loc[:, table.columns.get_level_values(-1) == PRINTED] = "faithlab-printed"
     style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
-    if len(looks) > 1:
-        style = style.format(_small)
-    style = style.set_table_attributes(f'class="{" ".join(looks)}"')
-    sources = _sources(table.columns, -1)
-    cells = [[row or column for column in sources] for row in _sources(table.index, 0)]
-    there = {name for row in cells for name in row}
-    classes, notes = pd.DataFrame("", table.index, table.columns), []
-    if len(there) > 1:
-        looks = {name: look.split('"')[1] for name, look in SOURCES.items()} | {"": ""}
-        classes = pd.DataFrame([[looks[name] for name in row] for row in cells], table.index, table.columns)
-        notes.append("Numbers: " + ", ".join(look for name, look in SOURCES.items() if name in there))
     if best is not None:
         classes = classes.where(~best, classes + " faithlab-best")
-        notes.append(
-            f"<b>Bold</b>: the best of its rivals, where {rule}" + ("" if best.any(axis=None) else "; here none")
-        )
-    if notes:
-        style = style.set_td_classes(classes).set_caption("".join(_NOTE.format(f"{note}. ") for note in notes))
-    return style
-
-
-def _sources(labels: pd.Index, level: int) -> list[str]:
-    """Of every label the one of `SOURCES` that it begins with, or has in brackets at its end; else nothing."""
-    texts = labels.get_level_values(level).astype(str)
-    return [next((n for n in SOURCES if t.startswith(n) or t.endswith(f"({n})")), "") for t in texts]
+        style = noted(style, f"Bold: the best of its rivals, where {rule}" + "; here none" * (not best.any(axis=None)))
+    looks = " ".join(_looks(table, table.index.nlevels))
+    return style.set_td_classes(classes).set_table_attributes(f'class="{looks}"')
 
 
 def prose(frame: pd.DataFrame) -> Styler:
@@ -472,24 +421,14 @@ def _together(cell: Any) -> Any:
     return re.sub(r"(?<=\[)[^\]]*(?=\])|(?<=±) ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), cell)
 
 
-def _small(cell: Any) -> Any:
-    """A cell whose interval is smaller than its number."""
-    return re.sub(r"\[[^\]]*\]", r"<small>\g<0></small>", cell) if isinstance(cell, str) else cell
-
-
 def _text(row: Mapping, digits: int) -> str:
     """One cell."""
+    missing = f"{int(row['missing'])} missing" if row.get("missing") else ""
     if pd.isna(row["mean"]):
-        return f"none ({int(row['missing'])} missing)" if row.get("missing") else "–"
-    mean, low, high = (round(row.get(end, float("nan")), digits) + 0.0 for end in ("mean", "low", "high"))  # no -0.00
-    text = f"{mean:.{digits}f}"
-    if not pd.isna(low):
-        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
-    if not pd.isna(row.get("std", float("nan"))):
-        text += f" ± {row['std']:.{digits}f}"
-    if row.get("missing"):
-        text += f" ({int(row['missing'])} missing)"
-    return text.replace("-", "−")
+        return f"none ({missing})" if missing else "–"
+    text = numbers.interval(row["mean"], row.get("low", math.nan), row.get("high", math.nan), digits)
+    text += "" if pd.isna(row.get("std", math.nan)) else f" ± {numbers.number(row['std'], digits)}"
+    return text + f" ({missing})" * bool(missing)
 
 
 def interval(estimate: Estimate) -> dict[str, float]:

@@ -30,12 +30,30 @@
 
 # %% tags=["parameters"]
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
-networks = ["resnet9 0", "resnet9 1", "resnet9 2", "vit 0", "bilstm 0", "lstm 0"]  # what is examined: models of faithstudy.architectures, each with its training seed
+networks = [
+    "resnet9 0",
+    "resnet9 1",
+    "resnet9 2",
+    "vit 0",
+    "bilstm 0",
+    "lstm 0",
+]  # what is examined: models of faithstudy.architectures, each with its training seed
 metric = ""  # a metric of your own, path/to/file.py:function
 explainer = ""  # an explainer of your own, path/to/file.py:function
 model = ""  # a network of your own in place of these, path/to/file.py:function
 data = ""  # its inputs: path/to/inputs.npz, or path/to/file.py:function
-peers = ["Quantus: Faithfulness Correlation", "Quantus: Pixel-Flipping", "Quantus: Monotonicity", "Quantus: Infidelity", "Quantus: ROAD", "Quantus: Sensitivity-n", "Quantus: Sufficiency", "captum: infidelity", "captum: max-sensitivity", "pytorch-grad-cam: ROAD"]  # metrics of other libraries, such as "captum: infidelity": see faithstudy.trials.other_libraries
+peers = [
+    "Quantus: Faithfulness Correlation",
+    "Quantus: Pixel-Flipping",
+    "Quantus: Monotonicity",
+    "Quantus: Infidelity",
+    "Quantus: ROAD",
+    "Quantus: Sensitivity-n",
+    "Quantus: Sufficiency",
+    "captum: infidelity",
+    "captum: max-sensitivity",
+    "pytorch-grad-cam: ROAD",
+]  # metrics of other libraries, such as "captum: infidelity": see faithstudy.trials.other_libraries
 training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 beta = 0.1  # largest share of the features that fine-tuning removes
@@ -59,6 +77,7 @@ seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards of images, where the device computes it natively; else float32
 
 # %% tags=["hide-input"]
+import functools
 import itertools
 from functools import partial
 
@@ -66,10 +85,10 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown, display
 
-from faithlab import masks, segments, stats
+from faithlab import masks, stats
 from faithlab.metrics import METRICS
 from faithlab.stats import sequential
-from faithstudy import architectures, plots, summaries, tables
+from faithstudy import architectures, plots, records, summaries, tables
 from faithstudy.claims import below, better
 from faithstudy.diagnostics import Reason
 from faithstudy.run import Run
@@ -96,18 +115,31 @@ yours = metric.rpartition(":")[2]
 if metric:
     metrics = {yours: examination.yours(metric, "metric"), **metrics}
 own = {explainer.rpartition(":")[2]: examination.yours(explainer, "explainer")} if explainer else {}
-if model:
-    asked = {"yours": [architectures.yours(model, data, run.parameters)]}
-else:
-    asked = architectures.by_kind([architectures.asked(network, run.parameters) for network in networks])
+where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in architectures.KINDS.values()}
 
-# %% tags=["hide-input"]
-facts = []
-for one in itertools.chain(*asked.values()):
-    other = examination.stranger(one.task, randomised_share, seed=seeds[0])
-    facts.append({**one.row, "stranger": str(other), "explainers": ", ".join([*own, *one.explainers])})
-run.save(pd.DataFrame(facts), "networks")
-tables.prose(pd.DataFrame(facts))
+
+@functools.cache
+def asked():
+    """The networks by kind. Some of them do not ship, and are trained."""
+    if model:
+        return {"yours": [architectures.yours(model, data, run.parameters)]}
+    return architectures.by_kind([architectures.asked(network, run.parameters) for network in networks])
+
+
+def described():
+    """A row for each network: what it is, what it recognises, and its stranger."""
+    rows = []
+    for one in itertools.chain(*asked().values()):
+        other = examination.stranger(one.task, randomised_share, seed=seeds[0])
+        rows.append({**one.row, "stranger": str(other), "explainers": ", ".join([*own, *one.explainers])})
+    return pd.DataFrame(rows)
+
+
+if model:
+    where["yours"] = {of: asked()["yours"][0].task.labels[of] for of in ("dataset", "network")}
+facts = run.table("networks", described, again="training")
+kinds = list(facts["kind"].unique())
+tables.prose(facts)
 
 # %% [markdown]
 # *Fine-tuned* is the companion that was used to random masks. *Stranger* is the other network of Own model: how many of the last layers
@@ -115,7 +147,7 @@ tables.prose(pd.DataFrame(facts))
 # Truth has a network of its own, and says the same in every kind.
 
 # %% tags=["hide-input"]
-count = facts[0]["features"]
+count = facts["features"][0]
 Markdown(
     f"*Read the rows of F-Fidelity with this in mind:* of {count} features, its cap {beta:g} lets it remove at most "
     f"{int(masks.bound(beta, count))} at a time, and it draws {draws} subsets a size where the paper draws 50."
@@ -140,23 +172,52 @@ Markdown(
 # All are defined, and can be called, in {py:mod}`faithstudy.trials.examination`.
 
 # %% tags=["hide-input"]
-networks_of = {kind: [(one.task, {**own, **one.explainers}) for one in of] for kind, of in asked.items()}
-asking = {"levels": noise_shares, "seeds": seeds, "budget": budget, "gamed": gamed, "kept": run.kept}
-asking |= {"randomised_share": randomised_share, "truth": [truth.closed_form(2 * images)]}
-found = examination.examine_kinds(metrics, networks_of, **asking)
+FIRST, QUICKEST = "resnet9 0", "series, LSTM"  # of which a build measures some numbers again
+given = {"levels": noise_shares, "seeds": seeds}
 
 
-def by_kind(table):
-    """A table of what each kind was found to be, one below the other."""
-    return pd.concat([table(kind, of).assign(kind=kind) for kind, of in found.items()], ignore_index=True)
+@functools.cache
+def found():
+    """What each kind of network is found to be."""
+    pairs = {kind: [(one.task, {**own, **one.explainers}) for one in of] for kind, of in asked().items()}
+    asking = {"budget": budget, "gamed": gamed, "kept": run.kept, "randomised_share": randomised_share}
+    return examination.examine_kinds(metrics, pairs, truth=[truth.closed_form(2 * images)], **given, **asking)
 
 
-scores, trust = examination.joined(found), by_kind(lambda _, of: of.trust)
-singles = {kind: examination.singles(of.scores, metrics, of.obstacles) for kind, of in found.items()}
-each = examination.joined(singles)
-run.save(scores, "scores")
-run.save(each, "singles")
-run.save(trust, "trust")
+def some_again():
+    """Order and Chance of the first four images and the least noise, and Truth."""
+    few = {"levels": noise_shares[:2], "seeds": seeds, "truth": truth.closed_form(2 * images)}
+    one = architectures.asked(FIRST, run.parameters | {"images": 4})
+    return examination.sampled(metrics, one.task, one.explainers, **few)
+
+
+def evidence(kind, rows=None):
+    """Scores of a kind of network, the metrics, and why some were not put to a trial, which their rows of `trust` say."""
+    rows = trust if rows is None else rows
+    own_scores = scores.where(**where[kind]) + scores.where(network="closed form")
+    return own_scores, metrics, examination.obstacles_in(rows[rows["kind"] == kind])
+
+
+def by_kind(table, *only):
+    """A table of each kind of network, or of only some, one below the other."""
+    return pd.concat([table(kind).assign(kind=kind) for kind in only or kinds], ignore_index=True)
+
+
+def judged_again(kind):
+    """The trials of a kind of network, by the recorded scores."""
+    return examination.trust(*evidence(kind, records.recorded(run.name, "trust").frame))
+
+
+def singles(*only):
+    """T of each input."""
+    return examination.joined({kind: examination.singles(*evidence(kind)) for kind in only or kinds})
+
+
+scores = run.table("scores", lambda: examination.joined(found()), again=some_again)
+trust = run.table(
+    "trust", lambda: by_kind(lambda kind: found()[kind].trust), again=partial(by_kind, judged_again, QUICKEST)
+)
+each = run.table("singles", singles, again=partial(singles, QUICKEST))
 
 # %% [markdown]
 # ## The matrix: can the mean over images be trusted?
@@ -168,17 +229,17 @@ run.save(trust, "trust")
 # passed; rows between two lines are equal in both, and stand in no order. An outline marks the trial of the metric's own
 # paper.
 
-# %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Metrics by trials, on the means over the inputs. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these inputs do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 plots.matrix(trust)
 
 # %% [markdown]
 # **Which one, then?** These metrics fail no trial and pass Truth, which has a network of its own, and one with a right answer that the
 # network itself was put to (Stand-in and Repeat only ask the same twice), the
-# cheapest first; those before a *then* cannot be told apart by their price. Cells that are open may still fail. Where a larger run is
-# recorded, this is said of it, because fewer inputs leave more open; what its other metrics fail, and which one to take, stands in [](findings).
+# cheapest first; those before a *then* cannot be told apart by their price. Cells that are open may still fail. What the other metrics
+# fail, and which one to take, stands in [](findings).
 
 # %% tags=["hide-input"]
-features = {kind: segments.count(of[0].task.segments) for kind, of in asked.items()}
+features = facts.groupby("kind")["features"].first()
 
 
 def nearest(shares):
@@ -186,23 +247,22 @@ def nearest(shares):
     return min(shares[1:], key=lambda share: abs(share - 0.4))
 
 
-level = nearest(noise_shares)
-price = by_kind(lambda kind, of: examination.price(of.scores, metrics, features[kind], level=level))
-run.save(price, "price")
-kept = {"trust": trust, "price": price, "scores": scores, "singles": each}
-best = {name: summaries.best(run, name, of) for name, of in kept.items()}
-if metric or explainer or model:  # which no recorded run has
-    best = {name: summaries.Best(of, run.parameters, f"this build, {profile} profile", "") for name, of in kept.items()}
-of_run = f"{best['trust'].source}: at most {best['trust'].settings['images']} inputs of each network"
+def prices(kind):
+    """What it costs to tell two explanations apart, on a kind of network."""
+    return examination.price(*evidence(kind)[:2], features[kind], level=nearest(noise_shares))
+
+
+price = run.table("price", partial(by_kind, prices), again=partial(by_kind, prices, QUICKEST))
+of_run = f"{len(facts)} network{'s' * (len(facts) > 1)}, at most {facts['explained'].max()} inputs of each"
 lines = []
-for kind, of in examination.advice(best["trust"].table, best["price"].table).groupby("kind", sort=False):
+for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
     told = (", ".join(f"**{r.metric}** (passes {r.passed})" for r in at.itertuples()) for _, at in of.groupby("place"))
     unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
     lines.append(f"- *{kind}*: {'; then '.join(told) or 'none'}. Not known yet of: {unknown or 'none'}")
 Markdown("\n".join([*lines, f"\n({of_run}.)"]))
 
 # %% tags=["hide-input", "headline"]
-put = examination.applied(best["trust"].table)
+put = examination.applied(trust)
 put = put[(put["trial"] != examination.BUILT) | ~put.duplicated(["metric", "trial"])]  # one result, beside every kind
 judged_as = [examination.PASSED, examination.FAILED, examination.OPEN]
 count = pd.crosstab(put["metric"], put["verdict"]).reindex(put["metric"].unique(), columns=judged_as, fill_value=0)
@@ -229,8 +289,6 @@ plots.matrix(trust, "one image")
 # claim, not a paper's:
 
 # %% tags=["hide-input"]
-where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in architectures.KINDS.values()}
-where |= {kind: {k: of[0].task.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
 there = examination.applied(trust, "one image").query("trial == 'Order'")
 run.claim(
     "ex-single-order",
@@ -248,13 +306,12 @@ run.claim(
 # says the same of every input has no interval, and stays open with any number of inputs.
 
 # %% tags=["hide-input"]
-evidence = "this build" if best["trust"].table is trust else "recorded"
-one_image = examination.applied(best["trust"].table, "one image").dropna(subset="T")
+one_image = examination.applied(trust, "one image").dropna(subset="T")
 one_image = one_image[one_image["trial"].isin(["Order", "Chance"])].groupby("kind", sort=False)
-one_image = {kind: of for kind, of in one_image if kind in where}
+one_image = dict(list(one_image))
 possible = []
 for kind, of_kind in one_image.items():
-    t_of = partial(stats.estimate, best["singles"].table, examination.SINGLE, **where[kind])
+    t_of = partial(stats.estimate, each, examination.SINGLE, **where[kind])
     of = {trial: part.set_index("metric")["T"].sort_index() for trial, part in of_kind.groupby("trial")}
     if "Order" in of:
         top = of["Order"].idxmax()
@@ -263,7 +320,7 @@ for kind, of_kind in one_image.items():
     if "Chance" in of:
         told = t_of(metric=[*of["Chance"].index], variant="Chance")
         possible.append(Reason("Is chance easily told?", f"{kind}: all metrics, mean", told, above=examination.PASS))
-run.why("ex-single-order", *possible, source=evidence)
+run.why("ex-single-order", *possible)
 
 # %% [markdown]
 # ## What it teaches
@@ -275,7 +332,7 @@ judged = examination.applied(trust)
 counts = judged.groupby(["kind", "trial"], sort=False)["verdict"].agg(
     lambda v: f"{(v == examination.PASSED).sum()} passed, {(v == examination.FAILED).sum()} failed of {len(v)}"
 )
-counts = counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–")
+counts = counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=kinds).fillna("–")
 counts.rename_axis(index=None, columns=None)
 
 # %% [markdown]
@@ -318,10 +375,11 @@ run.claim(
 # change at all. Where a random order alone loses much, the most relevant first may have little left to show: the last row.
 
 # %% tags=["hide-input"]
-scores_of = {kind: best["scores"].table.where(**where[kind]) for kind in one_image}
 table = {"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"]}
 for kind in one_image:
-    lost = examination.lost_to_noise(scores_of[kind], {name: METRICS[name] for name in itertools.chain(*pairs)})
+    lost = examination.lost_to_noise(
+        scores.where(**where[kind]), {name: METRICS[name] for name in itertools.chain(*pairs)}
+    )
     said = lost["effect"].map("{:.2f}".format) + lost["same"].map(" ({:.0%})".format)
     cells = [" and ".join(said[[*pair]]) if {*pair} <= {*lost.index} else "–" for pair in pairs]
     cells.append(f"{lost.loc['AOPC', 'noisy']:.2f}" if "AOPC" in lost.index else "–")
@@ -361,10 +419,10 @@ for kind, of_kind in one_image.items():
     groups = {"all others": names[~names.isin([*own_trials])], "F-Fidelity": names[names.str.startswith("FFid")]}
     for group, of in groups.items():
         if len(of):
-            told = stats.paired(best["singles"].table, *pair, examination.SINGLE, metric=[*of], **where[kind])
+            told = stats.paired(each, *pair, examination.SINGLE, metric=[*of], **where[kind])
             asked_in = f"{kind}: T in Chance − in Order, mean"
             possible.append(Reason(f"Is Chance easier for {group}?", asked_in, told, above=0))
-run.why("ex-own-trial", *possible, source=evidence)
+run.why("ex-own-trial", *possible)
 
 # %% [markdown]
 # ## Every number with its interval
@@ -386,8 +444,8 @@ Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." fo
 # that, in standard deviations of the metric.
 
 # %% tags=["hide-input"]
-off = by_kind(lambda _, of: examination.calibration(of.scores, metrics))
-run.save(off, "calibration")
+calibrated = partial(by_kind, lambda kind: examination.calibration(*evidence(kind)[:2]))
+off = run.table("calibration", calibrated, again=partial(calibrated, QUICKEST))
 tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["kind"])
 
 # %% [markdown]
@@ -402,16 +460,11 @@ tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["
 plots.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
-of_scores = nearest(best["scores"].settings["noise_shares"])
-decided = by_kind(lambda kind, _: examination.until_decided(scores_of[kind], metrics, level=of_scores))
+level = nearest(noise_shares)
+decided = by_kind(lambda kind: examination.until_decided(scores.where(**where[kind]), metrics, level=level))
 run.save(decided, "until_decided")
-# The images are of one run, and so are the forwards for each of them.
 whole = "{:,.0f}".format
-known, added = (of[of["kind"].isin(list(found))].set_index(keys) for of in (best["price"].table, price))
-added = added.loc[
-    added.index.difference(known.index, sort=False)
-]  # what a fork has added, and the record does not know
-planned = pd.concat([known, added]).sort_values(["kind", "images"])
+planned = price.sort_values(["kind", "images"]).set_index(keys)
 spent = decided.set_index(keys).reindex(planned.index)
 until = (2 * planned["each"] * spent["images"]).mask(planned["each"] == 0, 0.0)
 spent = spent.map("{:.0f}".format)
@@ -431,15 +484,13 @@ tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"
 # networks cost those besides. *Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a
 # pair are looked at after a first few images and after every quarter more, in random order, until the interval of their difference
 # excludes zero, by the rule of {py:func}`faithlab.decide.decide`. Shown is the median over the pairs and networks; in brackets stands
-# how many of them were told apart, and how many the wrong way. Where a larger run is recorded, all of it is that run's. The plan may be
+# how many of them were told apart, and how many the wrong way. The plan may be
 # below what the rule can take: its first look has a price, too.
 
 # %% tags=["hide-input"]
 Markdown(
-    f"Planned and decided: {best['scores'].source}. The first look is after {sequential.FIRST} images, the last after at "
+    f"The first look is after {sequential.FIRST} images, the last after at "
     f"most {decided['of'].max()}. {np.isfinite(decided['images']).sum()} of {len(decided)} rows tell most of their pairs apart."
-    + f" Of this build's few inputs, since the record does not have them: {', '.join(dict.fromkeys(added.index.get_level_values('metric')))}."
-    * bool(len(added))
 )
 
 # %% [markdown]
@@ -449,8 +500,8 @@ Markdown(
 # thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A number stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
-alike = by_kind(lambda _, of: examination.agreement(of.scores, metrics))
-run.save(alike, "agreement")
+agree = partial(by_kind, lambda kind: examination.agreement(*evidence(kind)[:2]))
+alike = run.table("agreement", agree, again=partial(agree, QUICKEST))
 plots.agreement(alike)
 
 # %% [markdown]
@@ -465,18 +516,21 @@ plots.agreement(alike)
 # make examine MODEL=path/to/file.py:function DATA=path/to/inputs.npz
 # ```
 #
-# runs this page with it, and says where the page and its row are. See [](../../book/bring-your-own). Of a metric stand here the two trials
-# with its lowest *T* on each kind of network, with the images that it judges worst:
+# measures this page with it, on few inputs unless you name a profile, and says where the page and its row are. See
+# [](../../book/bring-your-own). Of a metric stand here the two trials with its lowest *T* on each kind of network, with the images that it judges worst:
 
 # %% tags=["hide-input"]
 lines = []
 lowest = judged[judged["metric"] == yours].sort_values("T").groupby("kind", sort=False).head(2)
 for row in lowest.itertuples():
-    blocks = [b for b in singles[row.kind] if (b.labels["metric"], b.labels["variant"]) == (yours, row.trial)]
+    place = {"network": "closed form"} if row.trial == examination.BUILT else where[row.kind]
+    blocks = list(each.where(metric=yours, variant=row.trial, **place))
     worst = [b.images[b.values[:, 0].argsort()][:5].tolist() for b in blocks[:1]]
     text = f"- *{row.kind}*: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}], {row.verdict}"
     lines.append(text + (f", lowest on the images {worst[0]}." if worst and 5 <= len(worst[0]) < row.images else "."))
-Markdown("\n".join(lines) or "This run examined nobody's own metric or explainer." * (not explainer))
+Markdown(
+    "\n".join(lines) or "No metric or explainer of a reader's own was examined here." * (not (metric or explainer))
+)
 
 # %% [markdown]
 # Of an explainer, where one is given, stands what each metric says: its *score*, higher is better; how far it is *ahead* of its best rival; and how far it has
@@ -485,7 +539,7 @@ Markdown("\n".join(lines) or "This run examined nobody's own metric or explainer
 
 # %% tags=["hide-input"]
 if explainer:
-    cards = by_kind(lambda _, of: examination.report(of.scores, metrics, next(iter(own))))
+    cards = by_kind(lambda kind: examination.report(*evidence(kind)[:2], next(iter(own))))
     run.save(cards, "report")
     measures = ("score", "ahead", "attainable", "certain")
     ends = [{of: "mean", f"{of}_low": "low", f"{of}_high": "high"} for of in measures]

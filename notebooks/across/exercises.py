@@ -28,7 +28,7 @@
 # No data is needed, no trained network, and no waiting: change a parameter and run a cell again.
 
 # %% tags=["parameters"]
-profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+profile = "study"  # as the book shows it; or quick, smoke, paper: see notebooks/profiles.yml
 images = 256  # inputs of each exercise
 groups = [2, 8, 32]  # of SaCo, in the first
 forwards = 256  # to be spent, in the second; at most as many as images

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
+profile = "study"  # as the book shows it; or quick, smoke, paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 training_seed = 0  # of both networks
@@ -428,7 +428,7 @@ Markdown(
 Markdown(
     f"**It takes something away, asks, and makes one number of the answers**: of this photograph (*{label}*) {name} is ahead of a "
     f"random ranking of the pixels in **{count.get(name, 0)} of {len(numbers)}** numbers, behind in {count.get('random', 0)}, equal in "
-    f"{count.get('equal', 0)}. One image proves nothing (this build, {run.profile} profile: one ResNet-9, one draw of the random ranking)."
+    f"{count.get('equal', 0)}. One image proves nothing (one ResNet-9, one draw of the random ranking)."
 )
 
 # %% [markdown]

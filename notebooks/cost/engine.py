@@ -54,11 +54,11 @@ from faithlab import engine, outputs, segments
 from faithlab.explainers import explain
 from faithlab.masks import BUDGET
 from faithlab.metrics.fidelity import remaining
-from faithstudy import plots, recipes, summaries, tables
+from faithstudy import plots, recipes, records, tables
 from faithstudy.data import datasets
 from faithstudy.networks import models
 from faithstudy.networks.training import trained
-from faithstudy.run import Run, recorded_runs
+from faithstudy.run import Run
 from faithstudy.trials import cost
 
 plots.theme()
@@ -97,27 +97,35 @@ def floor(variant, batch, count):
 
 needed = 2 * images * steps * draws
 probe = min(needed, 1024)
-rows = []
-for _ in range(repeats + 1):
-    for variant, (runner, _, layout) in variants.items():
-        runner.to(memory_format=layout)  # the first two share one network
-        rows += [(variant, batch, probe / cost.seconds(floor(variant, batch, probe))) for batch in batches]
-rows = rows[len(variants) * len(batches) :]  # the first round warms up
-rates = pd.DataFrame(rows, columns=["variant", "batch", "inputs per second"])
-rates = rates.groupby(["variant", "batch"], sort=False)["inputs per second"].median().reset_index()
-run.save(rates, "rates")
+
+
+def of_each_variant():
+    """Inputs per second of every variant and batch."""
+    rows = []
+    for _ in range(repeats + 1):
+        for variant, (runner, _, layout) in variants.items():
+            runner.to(memory_format=layout)  # the first two share one network
+            rows += [(variant, batch, probe / cost.seconds(floor(variant, batch, probe))) for batch in batches]
+    rows = rows[len(variants) * len(batches) :]  # the first round warms up
+    found = pd.DataFrame(rows, columns=["variant", "batch", "inputs per second"])
+    return found.groupby(["variant", "batch"], sort=False)["inputs per second"].median().reset_index()
+
+
+rates = run.table("rates", of_each_variant, again="time")
 best = rates.loc[rates["inputs per second"].idxmax()]
-drawn = [name for name in variants if name != "+ float32"]  # which changes nothing: a second time the variant before it
+fast = rates["variant"].iloc[-1].removeprefix("+ ")  # the engine's own form
+drawn = rates[rates["variant"] != "+ float32"]  # which changes nothing: a second time the variant before it
+fastest = best["variant"] if best["variant"] in set(drawn["variant"]) else drawn["variant"].iloc[-1]
 Markdown(
-    f"The best is *{(best['variant'] if best['variant'] in drawn else drawn[-1]).removeprefix('+ ')}* at {best['batch']} inputs per forward: "
-    f"{best['inputs per second']:,.0f} inputs per second. This is the floor below, where it is timed anew, in turns with all that is compared with it."
+    f"The best is *{fastest.removeprefix('+ ')}* at {best['batch']} inputs per forward: "
+    f"{best['inputs per second']:,.0f} inputs per second. This is the floor below, where it is timed anew, in turns with all that is compared with it. "
+    f"All times of this page were taken on one machine ({run.machine})."
 )
 
-# %% mystnb={"figure": {"caption": "Bare forwards of ResNet-9 on 32 \u00d7 32 images: inputs per second against inputs per forward. Each line adds one step to the one before it. Of the recorded run where there is one.", "name": "cost-rates"}, "image": {"alt": "Line chart of inputs per second against inputs per forward a line for each variant of the network."}} tags=["hide-input", "answer"]
-known, settings, _, _ = summaries.best(run, "rates", rates)
+# %% mystnb={"figure": {"caption": "Bare forwards of ResNet-9 on 32 \u00d7 32 images: inputs per second against inputs per forward. Each line adds one step to the one before it.", "name": "cost-rates"}, "image": {"alt": "Line chart of inputs per second against inputs per forward a line for each variant of the network."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(3.9, 3.2))  # a phone's width
 sns.lineplot(
-    known[known["variant"] != "+ float32"],
+    drawn,
     x="batch",
     y="inputs per second",
     hue="variant",
@@ -127,8 +135,7 @@ sns.lineplot(
     ax=axes,
 )
 axes.set_xscale("log", base=2)
-tried = settings["batches"]
-axes.set(xlabel="inputs per forward", xticks=tried, xticklabels=tried, ylim=(0, None))
+axes.set(xlabel="inputs per forward", xticks=batches, xticklabels=batches, ylim=(0, None))
 axes.get_legend().remove()
 plots.key(figure, axes)
 plots.show(figure)
@@ -174,16 +181,22 @@ def in_a_loop(count):
                 (logits.argmax(1) == target).float().mean()
 
 
-network.to(memory_format=torch.contiguous_format)
-jobs = {
-    "bare forwards (floor)": floor(best["variant"], int(best["batch"]), needed),
-    "the engine": partial(on_the_engine, network, native),
-    "the engine, in float32": partial(on_the_engine, network, torch.float32),
-    "a loop over images, in float32": partial(in_a_loop, loop_images),
-}
-times = pd.DataFrame(cost.in_turn(jobs, repeats), columns=["what", "repeat", "seconds"])
-times.loc[times["what"].str.startswith("a loop"), "seconds"] *= images / loop_images  # as long as all images would take
-run.save(times, "times")
+def in_turn():
+    """The seconds of all that is compared, in turn."""
+    network.to(memory_format=torch.contiguous_format)
+    jobs = {
+        "bare forwards (floor)": floor(best["variant"], int(best["batch"]), needed),
+        "the engine": partial(on_the_engine, network, native),
+        "the engine, in float32": partial(on_the_engine, network, torch.float32),
+        "a loop over images, in float32": partial(in_a_loop, loop_images),
+    }
+    found = pd.DataFrame(cost.in_turn(jobs, repeats), columns=["what", "repeat", "seconds"])
+    of_loop = found["what"].str.startswith("a loop")
+    found.loc[of_loop, "seconds"] *= images / loop_images  # as long as all images would take
+    return found
+
+
+times = run.table("times", in_turn, again="time")
 summary = times.groupby("what", sort=False)["seconds"].median().to_frame("seconds")
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
 paired = times.pivot(index="repeat", columns="what", values="seconds")
@@ -208,24 +221,20 @@ loop, like = (
 )
 Markdown(
     f"{needed:,} masked inputs: {images} images, {steps} sizes, {draws} draws, two directions. The plain loop takes **{loop:.1f} times as "
-    f"long as the engine**, which computes in {str(native).removeprefix('torch.')}"
-    + (f"; with both in float32, {like:.1f} times" if native is not torch.float32 else "")
+    f"long as the engine**, which computes in {fast}"
+    + (f"; with both in float32, {like:.1f} times" if fast != "float32" else "")
     + ". What the engine takes "
     "beyond the floor are masks, random subsets, sorting and bookkeeping; no implementation can gain more than what the loop takes "
-    f"beyond it on this processor. The loop was timed on {loop_images} of the images and scaled; it does the same for each."
+    f"beyond it. The loop was timed on {loop_images} of the images and scaled; it does the same for each."
 )
 
 # %% tags=["hide-input", "headline"]
-known, settings, source, on = summaries.best(run, "times", times)
-turns = known.pivot(index="repeat", columns="what", values="seconds")
-above = cost.Ratio.over_turns(turns["the engine"] / turns["bare forwards (floor)"])
-slower = cost.Ratio.over_turns(turns["a loop over images, in float32"] / turns["the engine"])
-count = 2 * settings["images"] * settings["steps"] * settings["draws"]
-computed = summaries.best(run, "rates", rates).table["variant"].iloc[-1].removeprefix("+ ")  # the engine's own form
+above = cost.Ratio.over_turns(paired["the engine"] / paired["bare forwards (floor)"])
+slower = cost.Ratio.over_turns(paired["a loop over images, in float32"] / paired["the engine"])
 Markdown(
-    f"**Its forwards**: F-Fidelity of {settings['images']} CIFAR-10 images is {count:,} forwards of a ResNet-9 of width {settings['width']}; the "
-    f"engine, in {computed}, takes **{above}** times as long as these forwards alone, and a plain loop over images, "
-    f"{'also ' * (computed == 'float32')}in float32, **{slower}** times as long as the engine ({source}, {on}; intervals over {len(turns)} turn{'s' * (len(turns) > 1)})."
+    f"**Its forwards**: F-Fidelity of {images} CIFAR-10 images is {needed:,} forwards of a ResNet-9 of width {width}; the "
+    f"engine, in {fast}, takes **{above}** times as long as these forwards alone, and a plain loop over images, "
+    f"{'also ' * (fast == 'float32')}in float32, **{slower}** times as long as the engine (intervals over {len(paired)} turns)."
 )
 
 # %% [markdown]
@@ -246,19 +255,23 @@ class AtOnce(torch.nn.Module):
 
 
 torch.manual_seed(seed)
-small = models.build("strided", width=small_width).to(device).eval()
-batch = int(best["batch"])
-own = {"ResNet-9": network, "three convolutions": small}
-filled = x[torch.arange(batch) % images].to(native).contiguous(memory_format=torch.channels_last)
+own = {"ResNet-9": network, "three convolutions": models.build("strided", width=small_width).to(device).eval()}
 FLOOR, ENGINE, MASKS, EMPTY = "bare forwards", "the engine", "masks alone", "a network that answers at once"
-jobs = {("both", MASKS): partial(asked, lambda keep: torch.zeros(keep.shape[:2], device=device))}
-jobs["both", EMPTY] = partial(on_the_engine, AtOnce(), native)
-for name, model in own.items():
-    jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
-    jobs[name, ENGINE] = partial(on_the_engine, model, native)
-taken = pd.DataFrame([(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats, warm=False)])
-taken.columns = ["network", "what", "repeat", "seconds"]
-run.save(taken, "small")
+
+
+def of_the_parts():
+    """The seconds of the masks, of a network that answers at once, and of both networks."""
+    jobs = {("both", MASKS): partial(asked, lambda keep: torch.zeros(keep.shape[:2], device=device))}
+    jobs["both", EMPTY] = partial(on_the_engine, AtOnce(), native)
+    filled = x[torch.arange(int(best["batch"])) % images].to(native).contiguous(memory_format=torch.channels_last)
+    for name, model in own.items():
+        jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
+        jobs[name, ENGINE] = partial(on_the_engine, model, native)
+    rows = [(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats, warm=False)]
+    return pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
+
+
+taken = run.table("small", of_the_parts, again="time")
 seconds = taken.groupby(["network", "what"])["seconds"].median()
 spent = {
     name: {
@@ -288,115 +301,103 @@ tables.styled(shown_spent)
 # between two convolutions becomes one step. It takes its time before the first forward, and again for each network,
 # precision and number of inputs per forward. Convolutions of 8-bit integers (int8), calibrated on training images, are
 # another way to be faster, with other answers. How far off these are depends on what a network has learnt, so both are tried
-# on the ResNet-9 that the study explains, but not in the profile `quick`, where the table is that of the recorded run. *Shift* is how
-# far the label's probability is from that in float32, over test images.
+# on the ResNet-9 that the study explains. *Shift* is how far the label's probability is from that in float32, over test images.
 
 # %% tags=["hide-input"]
-known = trained(recipes.pair(recipes.RESNET9, seed, training=training)["original"])
-batch = int(best["batch"])
-some = datasets.load("cifar10", "test").take(slice(4 * batch))
-shown, labels = some.model_inputs().to(device), some.labels.to(device)
-if "int8" in other_forms:  # which is calibrated on them
-    calibrating = datasets.load("cifar10", "train").take(slice(4 * batch)).model_inputs()
-PLAIN, EAGER, COMPILED = (
-    f"{how}, {str(p).removeprefix('torch.')}"
-    for how, p in (("eager", torch.float32), ("eager", native), ("compiled", native))
+failed, columns = (
+    {},
+    {
+        "start-up, seconds": "{:.1f}",
+        "inputs per second": "{:,.0f}",
+        "mean shift": "{:.4f}",
+        "largest shift": "{:.4f}",
+    },
 )
-forms = {
-    PLAIN: (engine.prepare(known, x, torch.float32), torch.float32),
-    EAGER: (engine.prepare(known, x, native), native),
-}
 
 
-def forwards(form, count=batch):
-    """So many inputs through the network in a form, in full forwards."""
-    runner, precision = forms[form]
-    cost.forwards(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
+def of_each_form():
+    """Start-up, speed and answers of a trained network as it is, in the engine's form, compiled and quantised."""
+    known = trained(recipes.pair(recipes.RESNET9, seed, training=training)["original"])
+    batch = int(best["batch"])
+    some = datasets.load("cifar10", "test").take(slice(4 * batch))
+    shown, labels = some.model_inputs().to(device), some.labels.to(device)
+    plain, eager, compiled = (
+        f"{how}, {str(p).removeprefix('torch.')}"
+        for how, p in (("eager", torch.float32), ("eager", native), ("compiled", native))
+    )
+    precisions = {plain: torch.float32, eager: native, compiled: native, "int8": torch.float32}
+    forms = {form: engine.prepare(known, x, precisions[form]) for form in (plain, eager)}
+
+    def forwards(form, count=batch):
+        part = shown[:batch].to(precisions[form]).contiguous(memory_format=torch.channels_last)
+        cost.forwards(forms[form], part, count)
+
+    def compile_it():  # nothing is kept from before; the first forward does it
+        from torch._inductor import config, utils  # to load the compiler is part of the start
+
+        with config.patch(freezing=True), utils.fresh_cache():
+            forms[compiled] = torch.compile(forms[eager])
+            forwards(compiled)
+
+    def quantise_it():  # by what PyTorch itself has for it, on the processor alone
+        from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+
+        calibrating = datasets.load("cifar10", "train").take(slice(4 * batch)).model_inputs()
+        kinds = get_default_qconfig_mapping(torch.backends.quantized.engine)
+        watched = quantize_fx.prepare_fx(copy.deepcopy(known).cpu(), kinds, (calibrating[:1],))
+        cost.forwards(watched, calibrating, len(calibrating))
+        forms["int8"] = quantize_fx.convert_fx(watched).to(device)
+        forwards("int8")
+
+    start = {plain: 0.0, eager: 0.0}
+    for name, make in {compiled: compile_it, "int8": quantise_it}.items():
+        if name.split(",")[0] not in other_forms:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what PyTorch will do away with
+                start[name] = cost.seconds(make)
+        except Exception as error:  # no compiler for C++, no integers on this device: the page says so
+            forms.pop(name, None)
+            failed[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+    each = -(-probe // batch) * batch
+    turns = cost.in_turn({form: partial(forwards, form, each) for form in forms}, repeats + 1)
+    turns = pd.DataFrame(turns, columns=["form", "repeat", "seconds"])
+    rate = each / turns.groupby("form")["seconds"].median()
+    with torch.inference_mode():
+        parts = {
+            form: [
+                part.to(precisions[form]).contiguous(memory_format=torch.channels_last) for part in shown.split(batch)
+            ]
+            for form in forms
+        }
+        answers = {form: torch.cat([runner(part).float() for part in parts[form]]) for form, runner in forms.items()}
+    right = {form: outputs.probability(of, labels) for form, of in answers.items()}
+    shifts = {form: (of - right[plain]).abs() for form, of in right.items()}
+    rows = [(start[f], rate[f], float(shifts[f].mean()), float(shifts[f].max())) for f in forms]
+    return pd.DataFrame(rows, columns=list(columns), index=pd.Index(forms, name="form"))
 
 
-def compile_it():
-    """Translate the engine's network, nothing kept from before. The first forward does it."""
-    from torch._inductor import config, utils  # to load the compiler is part of the start
-
-    with config.patch(freezing=True), utils.fresh_cache():
-        forms[COMPILED] = torch.compile(forms[EAGER][0]), native
-        forwards(COMPILED)
-
-
-def quantise_it():
-    """Calibrate and quantise the network by what PyTorch itself has for it, on the processor alone."""
-    from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
-
-    kinds = get_default_qconfig_mapping(torch.backends.quantized.engine)
-    watched = quantize_fx.prepare_fx(copy.deepcopy(known).cpu(), kinds, (calibrating[:1],))
-    cost.forwards(watched, calibrating, len(calibrating))
-    forms["int8"] = quantize_fx.convert_fx(watched).to(device), torch.float32
-    forwards("int8")
-
-
-start, failed = {PLAIN: 0.0, EAGER: 0.0}, {}
-for name, make in {COMPILED: compile_it, "int8": quantise_it}.items():
-    if name.split(",")[0] not in other_forms:
-        continue
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what PyTorch will do away with
-            start[name] = cost.seconds(make)
-    except Exception as error:  # no compiler for C++, no integers on this device: the page says so
-        forms.pop(name, None)
-        failed[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-each = -(-probe // batch) * batch
-turns = cost.in_turn({form: partial(forwards, form, each) for form in forms}, repeats + 1)
-turns = pd.DataFrame(turns, columns=["form", "repeat", "seconds"])
-turns = turns.pivot(index="repeat", columns="form", values="seconds") / each  # of a forward of one input
-with torch.inference_mode():
-    answers = {
-        form: torch.cat(
-            [runner(part.to(p).contiguous(memory_format=torch.channels_last)).float() for part in shown.split(batch)]
-        )
-        for form, (runner, p) in forms.items()
-    }
-shifts = {
-    form: (outputs.probability(a, labels) - outputs.probability(answers[PLAIN], labels)).abs()
-    for form, a in answers.items()
-}
-columns = {
-    "start-up, seconds": "{:.1f}",
-    "inputs per second": "{:,.0f}",
-    "mean shift": "{:.4f}",
-    "largest shift": "{:.4f}",
-}
-rows = [(start[f], 1 / turns[f].median(), float(shifts[f].mean()), float(shifts[f].max())) for f in forms]
-compiling = pd.DataFrame(rows, columns=list(columns), index=pd.Index(forms, name="form"))
-run.save(compiling, "compiling")
-formed, _, source, on = summaries.best(run, "compiling", compiling.reset_index())
-formed = formed.set_index("form")
-shown_forms = formed.apply(lambda column: column.map(columns[column.name].format)).rename_axis(None)
-tables.noted(tables.styled(shown_forms), f"{source}, {on}")
+formed = run.table("compiling", of_each_form, again="time").set_index("form")
+tables.styled(formed.apply(lambda column: column.map(columns[column.name].format)).rename_axis(None))
 
 # %% tags=["hide-input"]
 text = [f"*{form.capitalize()}* is not to be had on this machine: {why.rstrip('.')}." for form, why in failed.items()]
-by_form = {
-    str(form).split(",")[0]: row for form, row in formed.iterrows()
-}  # of eager ones, the engine's, which is the last
-if {"compiled", "eager"} <= set(by_form):
-    eager, compiled = (1 / by_form[form]["inputs per second"] for form in ("eager", "compiled"))  # seconds a forward
-    kept = max(recorded_runs(), key=lambda record: record["seconds"], default={"seconds": 0, "notebook": "none"})
-    even = (
-        f"after {by_form['compiled']['start-up, seconds'] / (eager - compiled):,.0f} forwards"
-        if eager > compiled
-        else "never"
-    )
+speed = {form.split(",")[0]: row for form, row in formed.iterrows()}  # of eager ones, the engine's, which is the last
+if "compiled" in speed:
+    eager, compiled = (1 / speed[form]["inputs per second"] for form in ("eager", "compiled"))  # seconds a forward
+    longest = max(records.all_provenance(), key=lambda record: record["seconds"])
+    start_up = speed["compiled"]["start-up, seconds"]
+    even = f"after {start_up / (eager - compiled):,.0f} forwards" if eager > compiled else "never"
     text.append(
-        f"A compiled forward takes {compiled / eager:.2f} times as long as an eager one ({source}). Compiling breaks even **{even}**. "
-        f"The job above asks {needed:,}; the longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most "
-        f"{kept['seconds'] / eager:,.0f} forwards of this network."
+        f"A compiled forward takes {compiled / eager:.2f} times as long as an eager one. Compiling breaks even **{even}**. "
+        f"The job above asks {needed:,}; the longest recorded page, {longest['notebook']}, took {longest['seconds']:,.0f} s: at most "
+        f"{longest['seconds'] / eager:,.0f} forwards of this network."
     )
-if "int8" in forms:
-    text.append(
-        f"Here int8 is {cost.Ratio.over_turns(turns[EAGER] / turns['int8']).value:.2f} times as fast as the engine's form."
-    )
+if "int8" in speed:
+    faster = speed["int8"]["inputs per second"] / speed["eager"]["inputs per second"]
+    text.append(f"Here int8 is {faster:.2f} times as fast as the engine's form.")
 Markdown(" ".join(text))
 
 # %% [markdown]

@@ -50,7 +50,7 @@ import shutil
 import tempfile
 import time
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -62,12 +62,14 @@ from IPython.display import Markdown
 from faithlab import masks, stats
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithstudy import plots, published, recipes, summaries, tables
+from faithstudy import plots, published, recipes, tables
 from faithstudy.claims import counted, timed
-from faithstudy.data import cache, datasets
+from faithstudy.data import cache as stored
+from faithstudy.data import datasets
 from faithstudy.display_names import named
 from faithstudy.networks.training import trained, weights
-from faithstudy.run import Run, recorded
+from faithstudy.records import recorded
+from faithstudy.run import Run
 from faithstudy.trials import cost, roar, tasks
 
 plots.theme()
@@ -77,7 +79,7 @@ run = Run("cost/f-fidelity", globals())
 # ## End to end
 #
 # Everything is run from the beginning: what an earlier run has stored is not used. Only the network that is explained is
-# there already. In the quick profile training and evaluation are smaller than in the paper by about the same factor.
+# there already. Training and evaluation are smaller than in the paper by about the same factor.
 
 # %% tags=["hide-input"]
 pair = recipes.pair(recipes.RESNET9, seed, beta=beta, training=training, tuning=tuning)
@@ -97,24 +99,23 @@ EXPLAIN, TRAIN, EVALUATE = "explain training images", "train or fine-tune", "eva
 @contextmanager
 def empty_cache():
     """A cache that has the data and the network to be explained, and nothing else."""
-    full, before = cache.folder(), os.environ.get(cache.VARIABLE)
+    full, before = stored.folder(), os.environ.get(stored.VARIABLE)
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "datasets").symlink_to(full / "datasets")
         (Path(place) / "weights").mkdir()
         for file in (full / "weights").glob(f"{weights(original).stem}.*"):  # with its checksum
             shutil.copy(file, Path(place) / "weights")
-        os.environ[cache.VARIABLE] = place
+        os.environ[stored.VARIABLE] = place
         try:
             yield
         finally:
-            os.environ.pop(cache.VARIABLE) if before is None else os.environ.update({cache.VARIABLE: before})
+            os.environ.pop(stored.VARIABLE) if before is None else os.environ.update({stored.VARIABLE: before})
 
 
-rows = []
 anew = partial(trained, ships=False)  # what ships costs nothing here
 
 
-def stage(metric, what, explainer, work):
+def stage(rows, metric, what, explainer, work):
     """Do a piece of work, note its wall time, and return what it gives."""
     for waits in (True, False):
         if device.type == "cuda":
@@ -133,29 +134,37 @@ def judged(family, explainer, **networks):
     return evaluate({name: metrics[name] for name in (f"{family}+", f"{family}-")}, asked, maps)
 
 
-judged("FFid", "Saliency", tuned=task.model)  # warms up
-parts = []
-with empty_cache():
-    for name, explainer in EXPLAINERS.items():
-        orders = stage("ROAR", EXPLAIN, name, lambda e=explainer: roar.ordered(retraining, original, e))
-        judge = stage("ROAR", TRAIN, name, lambda o=orders: anew(dataclasses.replace(retraining, orders=o)))
-        parts.append(stage("ROAR", EVALUATE, name, lambda j=judge, n=name: judged("ROAR", n, retrained={n: j})))
-    judge = stage("F-Fidelity", TRAIN, "both", lambda: anew(tuned))
-    for name in EXPLAINERS:
-        parts.append(stage("F-Fidelity", EVALUATE, name, lambda j=judge, n=name: judged("FFid", n, tuned=j)))
-run.save(Scores.concat(parts), "scores")
-stages = pd.DataFrame(rows, columns=["metric", "stage", "explainer", "seconds"])
-totals = stages.groupby("metric", sort=False)["seconds"].sum()
-stages = pd.concat([stages, totals.reset_index().assign(stage="total", explainer="both")], ignore_index=True)
-run.save(stages, "stages")
+@cache
+def end_to_end():
+    """The seconds of each stage, the scores, and the fine-tuned network."""
+    judged("FFid", "Saliency", tuned=task.model)  # warms up
+    rows, parts = [], []
+    timed_stage = partial(stage, rows)
+    with empty_cache():
+        for name, explainer in EXPLAINERS.items():
+            orders = timed_stage("ROAR", EXPLAIN, name, lambda e=explainer: roar.ordered(retraining, original, e))
+            judge = timed_stage("ROAR", TRAIN, name, lambda o=orders: anew(dataclasses.replace(retraining, orders=o)))
+            own = partial(judged, "ROAR", name, retrained={name: judge})
+            parts.append(timed_stage("ROAR", EVALUATE, name, own))
+        judge = timed_stage("F-Fidelity", TRAIN, "both", lambda: anew(tuned))
+        for name in EXPLAINERS:
+            parts.append(timed_stage("F-Fidelity", EVALUATE, name, partial(judged, "FFid", name, tuned=judge)))
+    found = pd.DataFrame(rows, columns=["metric", "stage", "explainer", "seconds"])
+    whole = found.groupby("metric", sort=False)["seconds"].sum().reset_index()
+    return pd.concat([found, whole.assign(stage="total", explainer="both")]), Scores.concat(parts), judge
 
+
+stages = run.table("stages", lambda: end_to_end()[0], again="time")
+scores = run.table("scores", lambda: end_to_end()[1], again="training")
+totals = stages[stages["stage"] == "total"].set_index("metric")["seconds"]
 seen = len(datasets.load(original.data, "train")) if cost_limit is None else cost_limit
 asked = images * len(sizes) * 2 * draws
 Markdown(
     f"Training took {seen:,} images for {cost_epochs} epochs, and F-Fidelity asked about "
     f"{asked:,} masked inputs per explainer ({images} images, {len(sizes)} sizes, {draws} draws, two directions). "
     f"**ROAR took {totals['ROAR']:.1f} s, F-Fidelity {totals['F-Fidelity']:.1f} s: "
-    f"ROAR took {totals['ROAR'] / totals['F-Fidelity']:.2f} times as long.**"
+    f"ROAR took {totals['ROAR'] / totals['F-Fidelity']:.2f} times as long.** All times of this page were taken on one machine "
+    f"({run.machine})."
 )
 
 # %% [markdown]
@@ -172,7 +181,6 @@ STAGES = {
     "evaluate (2000 samples)": EVALUATE,
 }
 paper = published.load("ffidelity_cost").replace({"stage": STAGES})
-kept = recorded("cost/f-fidelity", "stages")
 
 
 def in_totals(frame):
@@ -184,8 +192,7 @@ def in_totals(frame):
     )
 
 
-columns = {"published": paper, **({"recorded": kept.frame} if kept else {}), "this build": stages}
-table = pd.DataFrame({name: in_totals(frame) for name, frame in columns.items()})
+table = pd.DataFrame({"published": in_totals(paper), "measured": in_totals(stages)})
 table = table.reindex(
     [
         (metric, what)
@@ -196,10 +203,8 @@ table = table.reindex(
 )
 tables.styled(table.fillna("–").rename_axis([None, None]))
 
+
 # %% tags=["hide-input", "headline"]
-known, how, source, on = summaries.best(run, "stages", stages)
-
-
 def longer(frame):
     """How many times as long ROAR takes, and the seconds of both."""
     whole = frame[frame["stage"] == "total"].set_index("metric")["seconds"]
@@ -208,22 +213,18 @@ def longer(frame):
     return roars / own, f"{roars / own:.1f} times", f"{said[0]} s against {said[1]} s"
 
 
-ratio, times_longer, of_both = longer(known)
-as_many = all(how[name] == run.parameters[name] for name in ("cost_limit", "cost_epochs", "images", "draws"))
-here = "in this build" + ("" if as_many else ", with other numbers of images")
-others = {here: stages} if source.startswith("recorded") else {}
-others |= {"in print, with a larger network and more images and epochs": paper}
-limit = "all" if how["cost_limit"] is None else f"{how['cost_limit']:,}"
+ratio, times_longer, of_both = longer(stages)
+_, in_print, printed_seconds = longer(paper)
+limit = "all" if cost_limit is None else f"{cost_limit:,}"
 Markdown(
     ("" if ratio > 1 else "**It is not cheaper here.** ")
-    + f"To judge {known.loc[known['explainer'] != 'both', 'explainer'].nunique()} explainers ROAR takes **{times_longer}** as long as F-Fidelity "
-    f"({of_both}; {source}, {on}; one run, no interval); "
-    + " and ".join(f"{longer(of)[1]} {where} ({longer(of)[2]})" for where, of in others.items())
-    + f". All is counted from a trained ResNet-9 on: explaining, training on {limit} images of "
-    f"{named(how['training'].get('data', recipes.RESNET9.data))} and asking about {how['images']} others."
+    + f"To judge {len(EXPLAINERS)} explainers ROAR takes **{times_longer}** as long as F-Fidelity "
+    f"({of_both}; one run, no interval); {in_print} in print, with a larger network and more images and epochs ({printed_seconds})"
+    f". All is counted from a trained ResNet-9 on: explaining, training on {limit} images of "
+    f"{named(training.get('data', recipes.RESNET9.data))} and asking about {images} others."
 )
 
-# %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer. Of the recorded run where there is one.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input", "answer"]
 numbers = range(1, 11)
 of = stages[stages["stage"] != "total"]
 once = of[of["explainer"] == "both"].groupby("metric")["seconds"].sum().reindex(totals.index, fill_value=0)
@@ -236,7 +237,7 @@ run.save(growth, "growth")
 figure, axes = plt.subplots(figsize=(6.2, 3.4))
 palette = {name: plots.COLOURS[name] for name in totals.index}
 sns.lineplot(
-    summaries.best(run, "growth", growth).table,
+    growth,
     x="explainers",
     y="seconds",
     hue="metric",
@@ -268,17 +269,24 @@ ONE_DRAW = "one subset a size"
 sparing = METRICS["FFid+"].given(
     sizes=sizes, alpha=alpha, cap=beta, draws=1, seed=seed, subset=masks.remove_apart_from_top
 )
-wide = tasks.task(original, same_images, name="ResNet-9", precision=precision)
-wide = dataclasses.replace(wide, tuned=judge)
-maps = tasks.attributions(wide, EXPLAINERS)
-known = recorded("cost/forwards", "split")
-split = (
-    known.frame
-    if known
-    else Scores.concat(  # here of two draws, there of more
-        evaluate({ONE_DRAW: sparing.given(seed=seed + draw)}, wide, maps, draw=draw) for draw in range(2)
-    )
-)
+
+
+@cache
+def judging():
+    """The images whose interval is asked for with the network that judges, and their explanations."""
+    wide = tasks.task(original, same_images, name="ResNet-9", precision=precision)
+    wide = dataclasses.replace(wide, tuned=end_to_end()[2])
+    return wide, tasks.attributions(wide, EXPLAINERS)
+
+
+def two_draws():
+    """Two draws of one subset a size."""
+    draws = (evaluate({ONE_DRAW: sparing.given(seed=seed + draw)}, *judging(), draw=draw) for draw in range(2))
+    return Scores.concat(draws)
+
+
+kept = recorded("cost/forwards", "split") if profile == "study" else None  # which has more draws and images
+split = kept.frame if kept else two_draws()
 each_draw = [{"draw": draw} for draw in sorted({block.labels["draw"] for block in split.blocks})]
 BOTH = " - ".join(EXPLAINERS)
 
@@ -294,6 +302,7 @@ def more_images(of):
 @torch.inference_mode()
 def in_a_loop(explainer):
     """FFid+ of a few images as published code asks for it: one after the other, size by size, in float32."""
+    (wide, maps), judge = judging(), end_to_end()[2]
     x, features = wide.x[:loop_images], maps[explainer].shape[1]
     for image, target, scores in zip(x, wide.target, maps[explainer], strict=False):
         (judge(image[None]).argmax(1) == target).float()
@@ -307,20 +316,25 @@ def in_a_loop(explainer):
 
 
 LOOP, BARE, ENGINE, MAPS = "the loop as published", "its bare forwards", "the engine, one draw", "explain"
-jobs, batch = {}, wide.x[:1].repeat(published_draws, 1, 1, 1)
-for explainer, method in EXPLAINERS.items():
-    jobs[explainer, LOOP] = partial(in_a_loop, explainer)
-    jobs[explainer, BARE] = partial(cost.forwards, judge, batch, loop_images * (len(sizes) * published_draws + 1))
-    jobs[explainer, ENGINE] = partial(evaluate, {"FFid+": sparing}, wide, {explainer: maps[explainer]})
-    jobs[explainer, MAPS] = partial(tasks.attributions, wide, {explainer: method})
-for explainer in EXPLAINERS:
-    jobs[explainer, ENGINE]()  # warms up
-taken = pd.DataFrame(
-    [(*what, turn, time_) for what, turn, time_ in cost.in_turn(jobs, repeats, warm=False)],
-    columns=["explainer", "what", "repeat", "seconds"],
-)
-taken["images"] = taken["what"].map({LOOP: loop_images, BARE: loop_images}).fillna(same_images)
-run.save(taken, "timed")
+
+
+def in_turn():
+    """The seconds of both, of bare forwards and of explaining, in turn."""
+    (wide, maps), judge = judging(), end_to_end()[2]
+    jobs, batch = {}, wide.x[:1].repeat(published_draws, 1, 1, 1)
+    for explainer, method in EXPLAINERS.items():
+        jobs[explainer, LOOP] = partial(in_a_loop, explainer)
+        jobs[explainer, BARE] = partial(cost.forwards, judge, batch, loop_images * (len(sizes) * published_draws + 1))
+        jobs[explainer, ENGINE] = partial(evaluate, {"FFid+": sparing}, wide, {explainer: maps[explainer]})
+        jobs[explainer, MAPS] = partial(tasks.attributions, wide, {explainer: method})
+    for explainer in EXPLAINERS:
+        jobs[explainer, ENGINE]()  # warms up
+    rows = [(*what, turn, time_) for what, turn, time_ in cost.in_turn(jobs, repeats, warm=False)]
+    found = pd.DataFrame(rows, columns=["explainer", "what", "repeat", "seconds"])
+    return found.assign(images=found["what"].map({LOOP: loop_images, BARE: loop_images}).fillna(same_images))
+
+
+taken = run.table("timed", in_turn, again="time")
 taken["an image"] = taken["seconds"] / taken["images"]
 an_image = taken.pivot(index=["repeat", "explainer"], columns="what", values="an image")
 ASKING, BARELY, EXPLAINING = "asking", "the loop's bare forwards", "with explaining"
@@ -344,8 +358,8 @@ tables.styled(shown)
 # %% tags=["hide-input"]
 bare = cost.Ratio.over_turns(an_image[LOOP] / an_image[BARE]).value
 Markdown(
-    f"The loop takes {bare:.2f} times its bare forwards. In brackets 95 % intervals: over {repeats} repeats on this machine and, of the "
-    f"factor of images, over the images of {f'the recorded run ({known.profile})' if known else 'this page'} that it is estimated from. "
+    f"The loop takes {bare:.2f} times its bare forwards. In brackets 95 % intervals: over {repeats} repeats on one machine and, of the "
+    f"factor of images, over the images that it is estimated from. "
     "The two are independent, and their logarithms put together by MOVER. "
     f"The loop was timed on {loop_images} image{'s' * (loop_images > 1)}, the engine on {same_images}."
 )
@@ -358,7 +372,7 @@ Markdown(
 # training images or many draws.
 
 # %% tags=["hide-input"]
-cheaper = run.claim(
+run.claim(
     "ff-cheaper-than-roar",
     "Appendix D.11, Table 13",
     "Judging two explainers costs less with F-Fidelity, which fine-tunes once, than with ROAR.",
@@ -371,11 +385,10 @@ cheaper = run.claim(
     ],
     paper="F-Fidelity",
 )
-cheaper
 
 # %% tags=["hide-input"]
 why = f"interval over {repeats} repeats on one machine and over the images that the factor is from"
-hundred = run.claim(
+run.claim(
     "ff-hundred-times",
     "this page",
     "For an interval as wide, a loop over images and sizes, written as published, takes at least a hundred times as long as the engine with "
@@ -386,28 +399,22 @@ hundred = run.claim(
         for of in factors
     ],
 )
-hundred
 
 # %% [markdown]
 # **Why?** Where is the factor least, and of what is it made: of the inputs that are asked, of the time of one, of the images that
 # one draw needs more, of the explanations that both need?
 
 # %% tags=["hide-input"]
-by_parts, how, source, on = summaries.best(run, "timed", taken)
-ratios_of = summaries.best(run, "same-interval", same).table
-least = ratios_of[ratios_of["what"].isin([ASKING, EXPLAINING])].sort_values("ratio").iloc[0]
-of = by_parts[by_parts["explainer"].isin(least["of"].split(" - "))].assign(each=lambda f: f["seconds"] / f["images"])
-spent = of.groupby(["what", "explainer"])["each"].median().groupby("what").sum()  # seconds an image
-several, of_sizes = of["explainer"].nunique(), round(1 / how["size_step"]) - 1
-asked_of = {LOOP: several * (of_sizes * how["published_draws"] + 1), ENGINE: several * (of_sizes + 1)}
+least = same[same["what"].isin([ASKING, EXPLAINING])].sort_values("ratio").iloc[0]
+of = taken[taken["explainer"].isin(least["of"].split(" - "))]
+spent = of.groupby(["what", "explainer"])["an image"].median().groupby("what").sum()  # seconds
+several = of["explainer"].nunique()
+asked_of = {LOOP: several * (len(sizes) * published_draws + 1), ENGINE: several * (len(sizes) + 1)}
 rows = [(what, f"{n:,}", f"{1000 * spent[what]:.2f}", f"{1e6 * spent[what] / n:.0f}") for what, n in asked_of.items()]
 rows.append((MAPS, "–", f"{1000 * spent[MAPS]:.2f}", "–"))
 said = f"The least factor is {least['ratio']:.0f} [{least['low']:.0f}, {least['high']:.0f}] times, of {least['of']}, {least['what']}: "
-said += f"the engine takes {least['images']:.2f} times as many images ({source}, {on})."
+said += f"the engine takes {least['images']:.2f} times as many images."
 tables.prose(pd.DataFrame(rows, columns=["what", "inputs an image", "ms an image", "µs an input"])).set_caption(said)
-
-# %% tags=["hide-input"]
-Markdown(summaries.on_machines(run, [cheaper, hundred]))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -46,6 +46,7 @@ seed = 0
 # %% tags=["hide-input"]
 import inspect
 import time
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -53,9 +54,9 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import masks, stats
+from faithlab import masks, segments, stats
 from faithlab import rng as counter
-from faithlab.decide import decide
+from faithlab.decide import Decision, Look, decide
 from faithlab.metrics import METRICS, deletion, evaluate
 from faithlab.outputs import correct
 from faithlab.scores import Scores
@@ -94,9 +95,6 @@ run = Run("cost/forwards", globals())
 recipes = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
 own = {"tuned": recipes["fine-tuned"], "name": "ResNet-9", "precision": precision}
 task = tasks.task(recipes["original"], images, **own)
-start = time.perf_counter()
-maps = tasks.attributions(task, explainers)
-explaining = (time.perf_counter() - start) / images / len(explainers)  # seconds an explanation
 one, other = explainers
 together = METRICS["FFid+"].given(alpha=alpha, cap=beta, seed=seed, draws=1)
 apart = together.given(subset=masks.remove_apart_from_top)
@@ -104,23 +102,55 @@ OPPOSITE, opposite = "opposite subsets", together.given(subset=allocation.remove
 sizes = torch.tensor(apart.sizes, dtype=torch.float64)
 
 
+@cache
+def first(count):
+    """The first so many images, and their explanations."""
+    some = task.part(torch.arange(count))
+    return some, tasks.attributions(some, explainers)
+
+
 def asked(metric, count, name, **labels):
     """The scores of the first so many images."""
-    return evaluate({name: metric}, task.part(torch.arange(count)), {e: a[:count] for e, a in maps.items()}, **labels)
+    return evaluate({name: metric}, *first(count), **labels)
 
 
-start = time.perf_counter()
-once = asked(apart, images, "one subset a size")
-asking = (time.perf_counter() - start) / images / len(explainers) / (len(sizes) + 1)  # seconds a forward
-published = asked(apart.given(draws=published_draws), published_images, "published")
-split = Scores.concat(
-    asked(metric.given(seed=seed + 1 + draw), split_images, name, draw=draw)
-    for name, metric in (("one subset for all sizes", together), ("one subset a size", apart), (OPPOSITE, opposite))
-    for draw in range(split_draws)
+def once_and_published(count, as_published):
+    """One subset a size of some images, and the published draws of fewer."""
+    draws = apart.given(draws=published_draws)
+    return asked(apart, count, "one subset a size") + asked(draws, as_published, "published")
+
+
+def drawn_again(count):
+    """Several draws of the three ways to draw."""
+    ways = {"one subset for all sizes": together, "one subset a size": apart, OPPOSITE: opposite}
+    draws = [(name, metric, draw) for name, metric in ways.items() for draw in range(split_draws)]
+    return Scores.concat(asked(of.given(seed=seed + 1 + draw), count, name, draw=draw) for name, of, draw in draws)
+
+
+def recognised(some):
+    """Whether the network recognises whole images."""
+    keep = torch.ones(len(some.x), 1, segments.count(some.segments), dtype=torch.bool)
+    whole = some.score(correct, "zero", "fine-tuned")(keep)[:, 0].cpu()
+    return Scores.of(whole, images=some.images, metric="accuracy", **some.labels)
+
+
+def price_of_a_map():
+    """The seconds of an explanation over those of a forward."""
+    some, start = task.part(torch.arange(split_images)), time.perf_counter()
+    maps = tasks.attributions(some, explainers)
+    explaining, start = time.perf_counter() - start, time.perf_counter()
+    evaluate({"one subset a size": apart}, some, maps)
+    asking = (time.perf_counter() - start) / (len(sizes) + 1)
+    return pd.DataFrame({"what": ["an explanation"], "forwards": [explaining / asking]})
+
+
+scores = run.table(
+    "scores", lambda: once_and_published(images, published_images), again=lambda: once_and_published(4, 2)
 )
-scores = Scores.concat([once, published])
-run.save(scores, "scores")
-run.save(split, "split")
+split = run.table("split", lambda: drawn_again(split_images), again=lambda: drawn_again(2))
+accuracy = run.table("whole", recognised, [task])
+price = run.table("price", price_of_a_map, again="time")
+once, published = (scores.where(metric=name) for name in ("one subset a size", "published"))
 Markdown(f"As published that is {published_draws} subsets at each of {len(sizes)} sizes of an image.")
 
 # %% [markdown]
@@ -153,8 +183,7 @@ tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "�
 # images has the variance $(v_b + v_w / N) / n$. The dots are intervals that were measured.
 
 # %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured. Where lines coincide, a narrower one lies on a wider one.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input", "answer"]
-whole = task.score(correct, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))
-whole = whole[:, 0].cpu().double()
+whole = accuracy.blocks[0].values[:, 0].double()
 curves = {e: once.where(explainer=e).blocks[0].values.double().cpu() for e in explainers}
 curves[difference] = curves[one] - curves[other]
 areas = {of: curve @ trapezoid for of, curve in curves.items()}
@@ -207,7 +236,7 @@ plots.show(figure)
 # *whole images* save, of what their being recognised explains.
 
 # %% tags=["hide-input"]
-of_a_map = explaining / asking  # forwards
+of_a_map = float(price["forwards"].iloc[0])  # forwards
 rows, columns = [], ["of", "asked", "images", "forwards", "with explanations"]
 for of in (one, other, difference):
     base, base_forwards = of_an_image(of)["published"]
@@ -224,7 +253,7 @@ added = [v["area, between draws"] / of_an_image(of)[KINDS[1]][0] for of, v in ap
 best = [(of_a_map * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for v in apart_of.values()]
 control = (explained[one] / (1 - explained[one]) * (len(sizes) + of_a_map)) ** 0.5
 Markdown(
-    f"An explanation costs as much as {of_a_map:.0f} forwards here. With that price the best number of sizes an image is about "
+    f"An explanation costs as much as {of_a_map:.0f} forwards on the machine that it was timed on ({run.machine}). With that price the best number of sizes an image is about "
     f"**{best[0]:.0f}** for a level and **{best[1]:.0f}** for the difference; all {len(sizes)} are the choice of this page, because a "
     f"curve over sizes comes with them. No way to draw subsets could save more than {added[0]:.0%} for a level and {added[1]:.0%} for the "
     f"difference. Whether a whole image is recognised explains {explained[one]:.0%} of the variance of a level and "
@@ -246,7 +275,28 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "The interval of the difference at each look, until it excludes zero or the images end.", "name": "cost-forwards-decide"}, "image": {"alt": "Two charts of intervals that shrink with the forwards, one for explainers that differ and one for two that are alike."}} tags=["hide-input"]
 least = min(32, images // 2)
-decisions = [decide(apart, task, *both.values(), names=tuple(both), first=least) for both in (explainers, close)]
+AT = ["images", "forwards", "value", "low", "high"]
+
+
+def decided(**options):
+    """Every look at the two pairs of explainers."""
+    found = [
+        decide(apart, task, *both.values(), names=tuple(both), first=least, **options) for both in (explainers, close)
+    ]
+    about = ({"first": d.names[0], "second": d.names[1], "verdict": d.verdict, "missing": d.missing} for d in found)
+    return pd.concat([d.frame()[AT].assign(**own) for d, own in zip(found, about, strict=True)], ignore_index=True)
+
+
+def first_look():
+    """The first look alone, without its interval, which is one of all looks together."""
+    return decided(budget=2 * least * apart.forward_passes(segments.count(task.segments)))[["first", "second", *AT[:3]]]
+
+
+looked = run.table("looks", decided, again=first_look)
+decisions = []
+for (*names, verdict, missing), of in looked.groupby(["first", "second", "verdict", "missing"], sort=False):
+    looks = tuple(Look(*row) for row in of[AT].itertuples(index=False))
+    decisions.append(Decision(**vars(looks[-1]), verdict=verdict, names=tuple(names), looks=looks, missing=missing))
 plots.decisions(decisions, "difference of FFid+")
 
 # %% tags=["hide-input"]
@@ -287,45 +337,50 @@ Markdown("\n".join(lines))
 
 
 # %% tags=["hide-input"]
-few, two = task.part(torch.arange(other_images)), {e: a[:other_images] for e, a in maps.items()}
-two_maps = len(explainers) * explaining / asking  # what two maps cost, in forwards
-
-
-def one_of_ten(curve):
-    """AOPC of an image from one random size, [images, 11] -> [images]."""
-    at = 1 + (10 * counter.uniform(seed, few.images, torch.tensor([0]), 1)[:, 0]).long()
-    return (curve[:, 0] - curve.gather(1, at)[:, 0]) * 10 / 11
-
-
-def with_rise(samples):
-    """Maps of RISE from so many masks, and those that they are compared with."""
-    options = {"samples": samples, "precision": few.precision, "seed": seed}
-    return tasks.attributions(few, {"RISE": ("rise", options)}) | {other: two[other]}
-
-
 rf = METRICS["RFid+"].given(subset=masks.remove_apart_from_top, seed=seed)
 mu = METRICS["µFidelity"].given(seed=seed)
 mu_subsets = inspect.signature(mu.compute).parameters["draws"].default, 20
 deleted = METRICS["AOPC"].given(compute=lambda score, a, sizes: deletion.curve(score, a, sizes), sizes=deletion.STEPS)
-area, itself, aopc = lambda v: v @ trapezoid, lambda v: v[:, 0], lambda v: v[:, :1].sub(v).mean(1)
 PUBLISHED, THRIFTY = {"variant": "as published"}, {"variant": "thrifty"}
-each = 2 * len(sizes)  # two curves
-# As published and thriftily: how many, what is asked, an image's number, the maps, and an image's forwards.
-WAYS = [("RFid+", f"{n} a size", rf.given(draws=n), area, two, two_maps + each * n + 1) for n in (published_draws, 1)]
-WAYS += [("µFidelity", f"{n} subsets", mu.given(draws=n), itself, two, two_maps + n) for n in mu_subsets]
-WAYS += [("AOPC", "10 sizes", deleted, aopc, two, two_maps + 21)]
-WAYS += [("AOPC", "1 size", deleted, one_of_ten, two, two_maps + 3)]
-WAYS += [("RISE", f"{n} masks", apart, area, with_rise(n), two_maps / 2 + n + each + 1) for n in rise_masks]
-others = []
-for (name, _, metric, number, attributions, _), way in zip(WAYS, 4 * (PUBLISHED, THRIFTY), strict=True):
-    answered = evaluate({name: metric}, few, attributions)
-    first, second = (number(answered.where(explainer=e).blocks[0].values.double().cpu()) for e in attributions)
-    labels = few.labels | {"explainer": " - ".join(attributions), "metric": name, **way}
-    others.append(Scores.of(first - second, images=few.images, **labels))
-others = Scores.concat(others)
-run.save(others, "others")
+
+
+def in_both_ways(count):
+    """The difference of the two explainers by each other metric, as published and thriftily."""
+    some, two = first(count)
+
+    def area(curve):
+        return curve @ trapezoid
+
+    def one_of_ten(curve):
+        at = 1 + (10 * counter.uniform(seed, some.images, torch.tensor([0]), 1)[:, 0]).long()
+        return (curve[:, 0] - curve.gather(1, at)[:, 0]) * 10 / 11
+
+    def with_rise(samples):
+        options = {"samples": samples, "precision": some.precision, "seed": seed}
+        return tasks.attributions(some, {"RISE": ("rise", options)}) | {other: two[other]}
+
+    jobs = [("RFid+", rf.given(draws=n), area, two) for n in (published_draws, 1)]
+    jobs += [("µFidelity", mu.given(draws=n), lambda of: of[:, 0], two) for n in mu_subsets]
+    jobs += [("AOPC", deleted, lambda of: of[:, :1].sub(of).mean(1), two), ("AOPC", deleted, one_of_ten, two)]
+    jobs += [("RISE", apart, area, with_rise(n)) for n in rise_masks]
+    found = []
+    for (name, metric, number, attributions), way in zip(jobs, 4 * (PUBLISHED, THRIFTY), strict=True):
+        answered = evaluate({name: metric}, some, attributions)
+        values = [number(answered.where(explainer=e).blocks[0].values.double().cpu()) for e in attributions]
+        labels = some.labels | {"explainer": " - ".join(attributions), "metric": name, **way}
+        found.append(Scores.of(values[0] - values[1], images=some.images, **labels))
+    return Scores.concat(found)
+
+
+others = run.table("others", lambda: in_both_ways(other_images), again=lambda: in_both_ways(2))
+a_map, each = float(price["forwards"].iloc[0]), 2 * len(sizes)  # in forwards; two curves
+two_maps = len(explainers) * a_map
+WAYS = [("RFid+", f"{n} a size", two_maps + each * n + 1) for n in (published_draws, 1)]
+WAYS += [("µFidelity", f"{n} subsets", two_maps + n) for n in mu_subsets]
+WAYS += [("AOPC", "10 sizes", two_maps + 21), ("AOPC", "1 size", two_maps + 3)]
+WAYS += [("RISE", f"{n} masks", a_map + n + each + 1) for n in rise_masks]
 times_fewer, rows = {}, []
-for (name, usual, *_, dear), (_, few_of, *_, cheap) in zip(WAYS[::2], WAYS[1::2], strict=True):
+for (name, usual, dear), (_, few_of, cheap) in zip(WAYS[::2], WAYS[1::2], strict=True):
     times_fewer[name] = cost.times_fewer_forwards(PUBLISHED, THRIFTY, dear / cheap)
     fewer = stats.estimate(others, times_fewer[name], metric=name)
     row = {"metric": name, "forwards, as published": f"{dear:,.0f} ({usual})"}

@@ -60,7 +60,7 @@ from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
 from faithlab import engine, outputs
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithstudy import plots, summaries, tables
+from faithstudy import plots, tables
 from faithstudy.claims import counted, premise, timed
 from faithstudy.data import datasets
 from faithstudy.networks import models
@@ -199,18 +199,56 @@ if images * runs > 256:  # fewer are at once anyway
 # engine runs it. All of them run in turn, on the same threads.
 
 # %% tags=["hide-input"]
-torch.manual_seed(seed)
-np.random.seed(seed)  # noqa: NPY002, Quantus draws from it
-jobs = {}
-for key, (theirs, ours) in works.items():
-    bare = partial(floor, *key[2:], **({"model": grey_network, "inputs": grey} if "grey" in key[1] else {}))
-    jobs |= {(*key, "floor"): bare, (*key, "floor, fast"): partial(bare, precision=native), (*key, "theirs"): theirs}
-    if ours is not None:
-        jobs[*key, "floor, float32"] = partial(bare, precision=torch.float32)
-        jobs |= {(*key, "ours, float32"): partial(ours, torch.float32), (*key, "ours, fast"): partial(ours, native)}
 names = ["library", "metric", "needed", "unit"]
-times = cost.table(jobs, repeats, [*names, "what"])
-run.save(times, "times")
+
+
+def in_turn():
+    """The seconds of all works and of their bare forwards, in turn."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002, Quantus draws from it
+    jobs = {}
+    for key, (theirs, ours) in works.items():
+        bare = partial(floor, *key[2:], **({"model": grey_network, "inputs": grey} if "grey" in key[1] else {}))
+        jobs |= {
+            (*key, "floor"): bare,
+            (*key, "floor, fast"): partial(bare, precision=native),
+            (*key, "theirs"): theirs,
+        }
+        if ours is not None:
+            jobs[*key, "floor, float32"] = partial(bare, precision=torch.float32)
+            jobs |= {(*key, "ours, float32"): partial(ours, torch.float32), (*key, "ours, fast"): partial(ours, native)}
+    return cost.table(jobs, repeats, [*names, "what"])
+
+
+base, columns = {"images": 8, "sizes": 5, "draws": 8}, ["what", "number", "forwards", "who"]
+
+
+def of_growing_jobs():
+    """The seconds of F-Fidelity, both directions, for more images, sizes or draws, and of their bare forwards."""
+    pool = datasets.load("cifar10", "test").take(slice(base["images"] * max(scales)))
+    many, labels = pool.model_inputs().to(device), pool.labels.to(device)
+    maps = explain("saliency", network, many, labels, pixels)
+
+    def f_fidelity(images, sizes, draws):
+        asked = {"segments": pixels, "output": outputs.correct, "precision": native}
+        score = engine.scorer(network, many[:images], labels[:images], **asked)
+        fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
+        for direction in ("MoRF", "LeRF"):
+            remaining(score, maps[:images], fractions, direction=direction, alpha=0.5, cap=0.1, draws=draws, seed=seed)
+
+    jobs, form = {}, str(native).removeprefix("torch.")
+    for what, scale in itertools.product(growing, scales):
+        counts = base | {what: base[what] * scale}
+        needed = 2 * counts["images"] * counts["sizes"] * counts["draws"]
+        key = what, counts[what], needed
+        jobs[*key, f"the engine, {form}"] = partial(f_fidelity, **counts)
+        jobs[*key, "the floor"] = partial(floor, needed, "forwards", native)
+    return cost.table(jobs, repeats, columns)
+
+
+times = run.table("times", in_turn, again="time")
+grown = run.table("grown", of_growing_jobs, again="time")
+fast = grown["who"].iloc[0].removeprefix("the engine, ")  # the number format of the engine
 
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
 paired = times.pivot(index=[*names, "repeat"], columns="what", values="seconds")
@@ -230,10 +268,10 @@ tables.styled(shown.rename_axis([None] * len(names)))
 # where the processor computes it natively, else in float32, and so are *ours* there and in the last column.
 
 # %% mystnb={"figure": {"caption": "Wall time over the bare forwards (or explanations) that a metric needs, in the form in which the engine runs the network: the dashed line is the floor. Logarithmic scale. Where there is one dot only, the book does not have the metric.", "name": "cost-peers"}, "image": {"alt": "Dot chart of metrics of three libraries: for each the library's time and the engine's, in every number format that it ran in, as multiples of the floor."}} tags=["hide-input", "answer"]
-dots, fast = ratios.reset_index(), str(native).removeprefix("torch.")
+dots = ratios.reset_index()
 dots["label"] = dots["metric"] + " (" + dots["library"] + ")"
 who = {"theirs / fast floor": "the library"}
-who |= {"ours, float32 / fast floor": "the engine, float32"} if native != torch.float32 else {}  # else the same again
+who |= {"ours, float32 / fast floor": "the engine, float32"} if fast != "float32" else {}  # else the same again
 who["ours / fast floor"] = f"the engine, {fast}"
 dots = dots.melt("label", list(who), "who", "ratio").replace({"who": who})
 figure, axes = plt.subplots(figsize=(7.2, 3.9))
@@ -265,14 +303,13 @@ for ((library, metric, _, unit), turns), form in itertools.product(paired.dropna
     about = {"library": library, "metric": metric, "form": form, "aim": AIMS[form]}
     lines.append(about | cost.race(AIMS[form], turns, unit, both))
 every = pd.DataFrame(lines)
-aims = every[(every["form"] == "float32") | (native != torch.float32)].replace({"form": {"fast": fast}})
+aims = every[(every["form"] == "float32") | (fast != "float32")].replace({"form": {"fast": fast}})
 aims = aims.astype({"reached": str, "at most": str})
 run.save(aims, "aims")
 tables.prose(aims.drop(columns="so").assign(aim=aims["aim"].map("{:g}".format)).rename(columns={"form": "in"}))
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, machine = summaries.best(run, "aims", aims)
-told = told.assign(times=told["reached"].astype(str).str.split().str[0].astype(float))
+told = aims.assign(times=aims["reached"].str.split().str[0].astype(float))
 said = []
 for form, of in told.groupby("form", sort=False):
     ends = [
@@ -281,48 +318,24 @@ for form, of in told.groupby("form", sort=False):
     met = f"the aim of {of['aim'].iloc[0]:g} is reached in {int((of['so'] == 'reached').sum()) or 'none'} of {len(of)}"
     said.append(f"in {form} {ends[0]} to {ends[-1]} times as long as the engine; {met}")
 Markdown(
-    f"For the same work the metrics of Quantus and captum take, {', and '.join(said)} ({source}: {settings['images']} images, {machine})."
+    f"For the same work the metrics of Quantus and captum take, {', and '.join(said)} ({images} images; all times of this page were taken "
+    f"on one machine, {run.machine})."
 )
 
 # %% [markdown]
 # ## What the engine's time grows with
 #
 # F-Fidelity for more images, more explanation sizes or more random draws: the time is the number of forwards times the
-# time of one. The profile `quick` asks of images alone, and the figure is that of the recorded run.
+# time of one.
 
 # %% tags=["hide-input"]
-base = {"images": 8, "sizes": 5, "draws": 8}
-pool = datasets.load("cifar10", "test").take(slice(base["images"] * max(scales)))
-many, labels = pool.model_inputs().to(device), pool.labels.to(device)
-maps = explain("saliency", network, many, labels, pixels)
-
-
-def f_fidelity(images, sizes, draws, precision):
-    """Both directions of F-Fidelity."""
-    asked = {"segments": pixels, "output": outputs.correct, "precision": precision}
-    score = engine.scorer(network, many[:images], labels[:images], **asked)
-    fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
-    for direction in ("MoRF", "LeRF"):
-        remaining(score, maps[:images], fractions, direction=direction, alpha=0.5, cap=0.1, draws=draws, seed=seed)
-
-
-jobs = {}
-for what, scale in itertools.product(growing, scales):
-    counts = base | {what: base[what] * scale}
-    needed = 2 * counts["images"] * counts["sizes"] * counts["draws"]
-    key = what, counts[what], needed
-    jobs[*key, f"the engine, {fast}"] = partial(f_fidelity, **counts, precision=native)
-    jobs[*key, "the floor"] = partial(floor, needed, "forwards", native)
-columns = ["what", "number", "forwards", "who"]
-grown = cost.table(jobs, repeats, columns)
-run.save(grown, "grown")
 growth = grown.groupby(columns, sort=False)["seconds"].median().reset_index()
 run.save(growth, "growth")
 
-# %% mystnb={"figure": {"caption": "Wall time of F-Fidelity when one of the three grows and the others stay, beside the bare forwards. Of the recorded run where there is one.", "name": "cost-growth"}, "image": {"alt": "Three line charts: number of images, of explanation sizes and of random draws against seconds, one line for the engine and one for the bare forwards."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Wall time of F-Fidelity when one of the three grows and the others stay, beside the bare forwards.", "name": "cost-growth"}, "image": {"alt": "Three line charts: number of images, of explanation sizes and of random draws against seconds, one line for the engine and one for the bare forwards."}} tags=["hide-input"]
 look = {"kind": "line", "style": "who", "markers": True, "dashes": False, "errorbar": None}
 panels = {"col": "what", "height": 2.5, "aspect": 1.0, "facet_kws": {"sharex": False}}
-grid = sns.relplot(summaries.best(run, "growth", growth).table, x="number", y="seconds", hue="who", **look, **panels)
+grid = sns.relplot(growth, x="number", y="seconds", hue="who", **look, **panels)
 grid.set_titles("{col_name}").set_axis_labels("number", "seconds").set(xlim=(0, None), ylim=(0, None))
 sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 1.12), ncols=2, title=None)
 plots.show(grid.figure)
@@ -380,7 +393,7 @@ tables.prose(findings)
 # %% [markdown]
 # ## Claims
 #
-# They are this study's own, about the processor that this page ran on.
+# They are this study's own, about the processor on which the times were taken.
 
 # %% tags=["hide-input"]
 over_turns = f"interval over the turns of one run on one machine, {repeats} of them"
@@ -393,7 +406,7 @@ run.claim(
     "this page",
     "For the same work every library that is judged, Quantus and captum, takes at least five times as long as the engine, where the processor "
     "computes bfloat16 natively.",
-    [premise(counted("this processor computes bfloat16 natively", [native == torch.bfloat16])), *parts["fast"]],
+    [premise(counted("this processor computes bfloat16 natively", [fast == "bfloat16"])), *parts["fast"]],
 )
 
 # %% tags=["hide-input"]
@@ -419,9 +432,6 @@ run.claim(
     "F-Fidelity on the engine takes at most 1.1 times its bare forwards from 2000 forwards on, and at most 1.3 times with 640.",
     parts,
 )
-
-# %% tags=["hide-input"]
-Markdown(summaries.on_machines(run, run.verdicts))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -42,7 +42,7 @@ from IPython.display import Markdown
 from faithlab import baselines, engine
 from faithlab.explainers import explain
 from faithlab.metrics.saco import saco
-from faithstudy import plots, summaries, tables
+from faithstudy import plots, tables
 from faithstudy.data import datasets
 from faithstudy.networks import models
 from faithstudy.recipes import VIT, changed
@@ -99,34 +99,33 @@ def in_a_loop(network, target, attribution):
     return coefficients
 
 
-short = str(native).removeprefix("torch.")
-
-
-def timed_on(network):
-    """Seconds of everything, in turn, and the differences between the loop's coefficients and the engine's."""
+def works(network):
+    """What is timed on a network, by name; each gives its coefficients, if it has any."""
     with torch.inference_mode():
         target = network(x).argmax(1)
     attribution = explain("saliency", network, x, target, pixels)
     count = images * (groups + 1)
     work = {"plain loop, float32": lambda: in_a_loop(network, target, attribution)}
-    for name, precision in {"float32": torch.float32, short: native}.items():
+    for precision in (torch.float32, native):
+        name = str(precision).removeprefix("torch.")
         score = engine.scorer(network, x, target, segments=pixels, baseline=baselines.mean, precision=precision)
         runner = engine.prepare(network, x, precision)
         full = x[torch.arange(count) % images].to(precision).contiguous(memory_format=torch.channels_last)
         work[f"engine, {name}"] = partial(saco, score, attribution, groups)
         work[f"bare forwards, {name}"] = partial(cost.forwards, runner, full, count)
-    difference = torch.tensor(work["plain loop, float32"]()) - work["engine, float32"]().cpu()  # and a warm-up
-    for name in (f"engine, {short}", f"bare forwards, {short}"):
-        work[name]()
-    return cost.in_turn(work, repeats, warm=False), difference.abs()
+    return work
 
 
-rows, agree = [], {}
-for name, network in built.items():
-    taken, agree[name] = timed_on(network.to(device).eval())
-    rows += [(name, *entry) for entry in taken]
-times = pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
-run.save(times, "times")
+by_network = {name: works(network.to(device).eval()) for name, network in built.items()}
+
+
+def measure():
+    """The seconds of everything, in turn."""
+    rows = [(name, *entry) for name, work in by_network.items() for entry in cost.in_turn(work, repeats)]
+    return pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
+
+
+times = run.table("times", measure, again="time")
 median = times.groupby(["network", "what"], sort=False)["seconds"].median().unstack(0)
 paired = times.pivot(index=["network", "repeat"], columns="what", values="seconds")
 speedup = (
@@ -141,7 +140,12 @@ run.save(tidy.assign(speedup=[speedup.loc[of] for of in zip(tidy["what"], tidy["
 tables.styled(pd.concat(both, axis=1).map("{:.2f}".format).rename_axis(index=None, columns=[None, None]))
 
 # %% tags=["hide-input"]
-fastest = f"engine, {short}"
+fastest = [what for what in median.index if what.startswith("engine")][-1]
+short = fastest.removeprefix("engine, ")
+agree = {
+    name: (torch.tensor(work["plain loop, float32"]()) - work["engine, float32"]().cpu()).abs()
+    for name, work in by_network.items()
+}
 lines = []
 for name in built:
     like, over = speedup.loc["engine, float32", name], speedup.loc[fastest, name]
@@ -167,14 +171,13 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, on = summaries.best(run, "times", times)
-turns = told.pivot(index="repeat", columns=["network", "what"], values="seconds")
+turns = times.pivot(index="repeat", columns=["network", "what"], values="seconds")
 LOOP, ENGINE = "plain loop, float32", "engine, float32"
-faster = {of: cost.Ratio.over_turns(turns[of, LOOP] / turns[of, ENGINE]) for of in dict.fromkeys(told["network"])}
+faster = {of: cost.Ratio.over_turns(turns[of, LOOP] / turns[of, ENGINE]) for of in built}
 Markdown(
-    f"On the engine the SaCo of {settings['images']} images with {settings['groups']} groups, {settings['images'] * (settings['groups'] + 1)} forwards, is "
+    f"On the engine the SaCo of {images} images with {groups} groups, {images * (groups + 1)} forwards, is "
     + " and ".join(f"**{ratio}** times as fast on a {of}" for of, ratio in faster.items())
-    + f" as in a plain loop over images and groups, both in float32 ({source}, {on}; {len(turns)} turn{'s' * (len(turns) > 1)})."
+    + f" as in a plain loop over images and groups, both in float32. All was timed on one machine ({run.machine}), in {len(turns)} turns."
 )
 
 # %% tags=["hide-input"]

@@ -35,11 +35,11 @@ strided_width = 8  # of the network, three convolutions of stride 2
 epochs = 3  # of its training
 train_limit = None  # of its training images; None: all
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
-images = 32  # recognised test images, searched at once
+images = 8  # recognised test images, searched at once
 patch = 4  # side of a patch in pixels: 64 patches
-steps = {"strided": 5000, "resnet9": 500}  # of annealing, through the paper's temperatures
-plain_images = 4  # of the plain search
-plain_steps = {"strided": 200, "resnet9": 20}
+steps = {"strided": 100, "resnet9": 10}  # of annealing, through the paper's temperatures
+plain_images = 2  # of the plain search
+plain_steps = {"strided": 50, "resnet9": 5}
 batch_size = 128  # inputs per forward
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seed = 0
@@ -61,7 +61,7 @@ from faithstudy import plots, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.display_names import named
 from faithstudy.networks.training import Recipe
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import optimum, tasks
 
 plots.theme()
@@ -121,8 +121,11 @@ recipes = {
     "strided": Recipe(data="cifar10", model="strided", model_options={"width": strided_width}, **brief),
     "resnet9": networks.changed(networks.RESNET9, {**training, "seed": training_seed}),
 }
-rates, alike = [], {}
-for name, recipe in recipes.items():
+alike = {}
+
+
+def of_both_searches(name, recipe):
+    """The proposals per second of each search on a network, and of bare forwards."""
     task = tasks.task(recipe, tasks.recognised(recipe, images), precision=precision)
     task = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], patch))
     device, count, identity = task.x.device, len(task.x), task.images.to(task.x.device)
@@ -131,6 +134,7 @@ for name, recipe in recipes.items():
     clock = time.process_time if alone else time.perf_counter
     start = search.greedy(task.score(), count, features, objective="Le", device=device).order
     schedule = optimum.schedule(P, steps[name])
+    rates = []
     one_by_one = ("one by one", 1, 1, max(1, plain_steps[name] // 5))
     for label, together, some, proposals in (one_by_one, ("plain", None, plain_images, plain_steps[name])):
         began = clock()
@@ -160,11 +164,19 @@ for name, recipe in recipes.items():
             answer.sum().item()  # waits for the device
         seconds = (clock() - began) / (batches * batch_size) * forwards
         rates.append((name, "floor", optimum.SUFFIX[output], count, forwards / proposals, proposals / seconds))
-columns = ["network", "search", "output", "images", "forwards_per_proposal", "proposals_per_second"]
-speed = pd.DataFrame(rates, columns=columns)
-plain = speed[speed["search"] == "plain"].set_index("network")["proposals_per_second"]
-speed["times_plain"] = speed["proposals_per_second"] / speed["network"].map(plain)
-run.save(speed, "speed")
+    return rates
+
+
+def measure():
+    """The rates of both networks."""
+    rates = [row for name, recipe in recipes.items() for row in of_both_searches(name, recipe)]
+    columns = ["network", "search", "output", "images", "forwards_per_proposal", "proposals_per_second"]
+    found = pd.DataFrame(rates, columns=columns)
+    plain = found[found["search"] == "plain"].set_index("network")["proposals_per_second"]
+    return found.assign(times_plain=found["proposals_per_second"] / found["network"].map(plain))
+
+
+speed = run.table("speed", measure, again="time")
 formats = {"forwards_per_proposal": "{:.0f}", "proposals_per_second": "{:,.0f}", "times_plain": "{:.1f}"}
 shown = speed.drop(columns="images").assign(**{name: speed[name].map(of.format) for name, of in formats.items()})
 tables.prose(shown.rename(columns=lambda name: name.replace("_", " ")))
@@ -209,29 +221,25 @@ def described(speed):
     return "\n".join(lines)
 
 
-before = recorded("cost/search", "speed")
-text = f"In this build, in {str(task.precision).removeprefix('torch.')}, the engine takes\n\n{described(speed)}\n"
-if before and before.profile != profile:
-    text += f"\nIn the recorded run (`{before.profile}`), with more steps, it takes\n\n{described(before.frame)}\n"
+computed = str(tasks.dtype(precision, "cuda" if torch.cuda.is_available() else "cpu")).removeprefix("torch.")
 Markdown(
-    text
-    + "\nIn float32 both searches find the same: their best values differ by at most "
+    f"In {computed} the engine takes\n\n{described(speed)}\n"
+    "\nIn float32 both searches find the same: their best values differ by at most "
     + ", ".join(f"{of:.0e} ({named(name)})".replace("-", "−", 1) for name, of in alike.items())
     + "."
 )
 
 # %% tags=["hide-input", "headline"]
-known, _, source, on = summaries.best(run, "speed", speed)
-at = known.set_index(["network", "search", "output"])["proposals_per_second"]
-forms = [(name, output) for name in dict.fromkeys(known["network"]) for output in "py"]
+at = speed.set_index(["network", "search", "output"])["proposals_per_second"]
+forms = [(name, output) for name in dict.fromkeys(speed["network"]) for output in "py"]
 above = pd.Series({of: at[of[0], "floor", of[1]] / at[of[0], "engine", of[1]] for of in forms})
 times_plain = pd.Series({of: at[of[0], "engine", of[1]] / at[of[0], "plain", "p"] for of in forms})
-asked = known[known["search"] == "engine"]["forwards_per_proposal"]
+asked = speed[speed["search"] == "engine"]["forwards_per_proposal"]
 whose = {"strided": "a network of three convolutions"}
 Markdown(
     f"**{above.min():.2f} to {above.max():.2f} times the forwards that it needs**, which are {asked.min():.0f} to {asked.max():.0f} a "
     f"proposal: the engine tries {times_plain.min():.1f} to {times_plain.max():.1f} orders in the time in which a plain search tries one "
-    f"({source}, {on}: {summaries.listed([whose.get(name, named(name)) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
+    f"({summaries.listed([whose.get(name, named(name)) for name in dict.fromkeys(speed['network'])])}, {images} images, on {run.machine}; of a probability and of a logit; one "
     "run, no interval)."
 )
 

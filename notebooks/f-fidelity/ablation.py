@@ -49,6 +49,7 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
+from functools import partial
 
 import matplotlib.pyplot as plt
 import torch
@@ -58,12 +59,11 @@ from faithlab import stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS
 from faithlab.outputs import probability
-from faithstudy import plots, summaries, tables
+from faithstudy import plots, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, better, premise
 from faithstudy.data import datasets
 from faithstudy.diagnostics import Reason
-from faithstudy.networks.training import logits
 from faithstudy.run import Run
 from faithstudy.trials import comparisons, degraded, roar, tasks
 
@@ -73,7 +73,8 @@ run = Run("f-fidelity/ablation", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
-    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
+    partial(tasks.task, r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
+    for r in recipes
 ]
 explainers = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})}
 
@@ -97,26 +98,24 @@ for way in "+-":
     metrics[f"FFid{way}, original"] = full.given(network="original", family=CAPPED)
     metrics[f"FFid{way}"] = full
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = run.by_images(
+scores = run.table(
     "scores",
-    chosen,
     lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
+    chosen,
 )
-run.save(scores, "scores")
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
-told, _, shown_run, _ = summaries.best(run, "correlations", measured)
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed, for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-ablation-curves"}, "image": {"alt": "Four line charts, one for each metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
-# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images; of the recorded run, where there is one. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 families = list(dict.fromkeys(metric.family for metric in metrics.values()))
 labels = [name.replace(" vs ", "\nvs ") for name in comparisons.COMPARISONS]
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
     for place, family in enumerate(families):
-        rows = told[(told["level"] == f"{level}_correlation") & (told["metric"] == family)]
+        rows = measured[(measured["level"] == f"{level}_correlation") & (measured["metric"] == family)]
         ideal = rows["comparison"].map(comparisons.IDEAL)
         value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
@@ -127,19 +126,14 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
 plots.key(figure, panels[0])
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% [markdown]
-# The bars as numbers, beside those of this build; each a share of the ideal: 1 is the right order, −1 the reverse.
+# The bars as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
 
 # %% tags=["hide-input"]
-of_runs = {
-    name: comparisons.in_one_sign(of[of["level"] != "micro_rank"]) for name, of in run.beside("correlations").items()
-}
-tables.styled(tables.side_by_side(of_runs, rows=["level", "comparison"], columns=["metric"], order=families))
-
-# %% tags=["hide-input"]
-Markdown(f"The bars: {shown_run}. The curves: this build.")
+bars = comparisons.in_one_sign(measured[measured["level"] != "micro_rank"])
+tables.styled(tables.side_by_side(bars, rows=["level", "comparison"], columns=["metric"], order=families))
 
 # %% [markdown]
 # ## What reproduced
@@ -187,8 +181,7 @@ of_parts = run.claim(
 of_parts
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = summaries.best(run, "parts", of_parts.frame())
-known = known[(known["claim"] == "ff-ablation") & (known["network"] == "pooled") & (known["kind"] == "better")]
+known = of_parts.frame().query("network == 'pooled' and kind == 'better'")
 effects = {}  # by what is added, what it does under each direction, largest first
 for r in known.sort_values("value", ascending=False).itertuples():
     way, what = r.part.split(": ")
@@ -201,7 +194,7 @@ Markdown(
         for what, of in effects.items()
     )
     + ". Each is the change in the share of neighbouring degraded explanations in the right order at single sizes, from −1 to 1, first of "
-    f"Fidelity by fine-tuning and then by sampling with a cap ({source}: SG-SQ, {int(known['images'].max()):,} images). In the other order "
+    f"Fidelity by fine-tuning and then by sampling with a cap (SG-SQ, {int(known['images'].max()):,} images). In the other order "
     "the same additions may do other things: *Why?* below asks what the cap does alone."
 )
 
@@ -212,15 +205,14 @@ Markdown(
 # pool the sizes, than at single ones? Pairs in the right order are scored as in the claim, from −1 to 1 (0: half of them).
 
 # %% tags=["hide-input"]
-source, known = next((s, of) for s, of in run.beside("scores").items() if set(metrics) <= set(of.labels("metric")))
-levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
+possible = []
 for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     plain, tuned, capped, both = ({"metric": name} for name in metrics if f"Fid{way}" in name)
-    micro, macro = (stats.pairs_in_order(levels, noise_seeds, micro=m, better=side) for m in (True, False))
-    ends = [m | {"level": level} for m in (capped, both) for level in (None, levels[-1])]
-    of_noise = stats.estimate(known, stats.area, cells=ends, contrasts=side * torch.tensor([[1.0, -1.0, -1.0, 1.0]]))
-    pooled = stats.estimate(known, stats.difference(macro, micro), **both)
-    alone, tuned_alone = (stats.paired(known, *pair, micro) for pair in ((capped, plain), (both, tuned)))
+    micro, macro = (stats.pairs_in_order(noise_shares, seeds, micro=m, better=side) for m in (True, False))
+    ends = [m | {"level": level} for m in (capped, both) for level in (None, noise_shares[-1])]
+    of_noise = stats.estimate(scores, stats.area, cells=ends, contrasts=side * torch.tensor([[1.0, -1.0, -1.0, 1.0]]))
+    pooled = stats.estimate(scores, stats.difference(macro, micro), **both)
+    alone, tuned_alone = (stats.paired(scores, *pair, micro) for pair in ((capped, plain), (both, tuned)))
     asked = {
         ("Does the cap help the original?", "pairs (−1 to 1): the cap alone − Fidelity"): alone,
         ("Does the cap help the tuned one?", "pairs (−1 to 1): F-Fidelity − fine-tuning alone"): tuned_alone,
@@ -231,7 +223,7 @@ for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
         ): pooled,
     }
     possible += [Reason(q, f"{direction}, {what}", found, above=0) for (q, what), found in asked.items()]
-run.why("ff-ablation", *possible, source=source)
+run.why("ff-ablation", *possible)
 
 # %% [markdown]
 # ## One image (Figure 2)
@@ -243,17 +235,12 @@ run.why("ff-ablation", *possible, source=source)
 # has no interval.
 
 # %% tags=["hide-input"]
-task = chosen[0]
-right = [logits(network, task.x).argmax(1) == task.target for network in (task.model, task.tuned)]
-place = (right[0] & right[1]).nonzero().flatten()[case : case + 1].cpu()
-one = dataclasses.replace(
-    task, x=task.x[place], target=task.target[place], images=task.images[place], precision=torch.float32
-)
+original, tuned = recipes[0].values()
+place = tasks.recognised([original, tuned], case + 1)[case:]
+one = tasks.task(original, place, tuned=tuned, name="ResNet-9")
 explained = {"GradCAM": "gradcam"}
 cam = tasks.attributions(one, explained)
-original = recipes[0]["original"]
-start = None if roar_fresh else original
-again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
+again = roar.recipe(original, run.parameters)
 one = dataclasses.replace(one, retrained=roar.networks(again, original, explained))
 single = {
     name: METRICS[name].given(sizes=sizes, output=probability, **settings)
@@ -264,8 +251,12 @@ single = {
         "FFid+": removed | {"draws": case_draws},
     }.items()
 }
-of_case = degraded.degraded(single, one, cam, **trial)
-run.save(of_case, "case")
+without_draws = {name: single[name] for name in ("Fid+", "ROAR+")}
+of_case = run.table(
+    "case",
+    lambda: degraded.degraded(single, one, cam, **trial),
+    again=lambda: degraded.degraded(without_draws, one, cam, **trial),
+)
 
 # %% mystnb={"figure": {"caption": "The image of the case study, and its Grad-CAM map with more and more of its scores shuffled (brighter is more relevant).", "name": "ff-ablation-case"}, "image": {"alt": "A photograph and a column of relevance maps that turn from a smooth blob into noise."}} tags=["hide-input"]
 noisy = {f"{r:.0%} noise": degrade(cam["GradCAM"], r, seed=seeds[0], images=one.images) for r in noise_shares}

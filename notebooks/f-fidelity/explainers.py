@@ -42,7 +42,7 @@ alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
 photographs_draws = 4  # the same for the 20 photographs
-attained_images = 16  # of the small images: so many beside the best order of their patches; 0: those recorded
+attained_images = 16  # of the small images: so many beside the best order of their patches
 attained_patch = 8  # side of these patches in pixels: 16 patches of 32 x 32, of which all 65 536 subsets are asked
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
@@ -61,15 +61,14 @@ from faithlab import baselines, segments, stats
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Task
 from faithstudy import plots, published, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import better
 from faithstudy.data import datasets
 from faithstudy.diagnostics import Reason
 from faithstudy.networks import pretrained
-from faithstudy.networks.training import Recipe, accuracy, trained
-from faithstudy.run import Run, recorded
+from faithstudy.networks.training import Recipe, accuracy_of, logits, trained
+from faithstudy.run import Run
 from faithstudy.trials import optimum, sizes, tasks
 
 plots.theme()
@@ -83,8 +82,14 @@ run = Run("f-fidelity/explainers", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 small = [
-    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
+    partial(tasks.task, r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
+    for r in recipes
 ]
+data = recipes[0]["original"].data
+Markdown(
+    f"The original network recognises {accuracy_of(recipes[0]['original']):.1%} of the test images of "
+    f"{published.SETS.get(data, data)}, the fine-tuned one {accuracy_of(recipes[0]['fine-tuned']):.1%}."
+)
 
 # %% [markdown]
 # ## Photographs
@@ -96,8 +101,8 @@ small = [
 # it recognises are a setting of their own.
 
 # %% tags=["hide-input"]
-device = small[0].x.device
-original = pretrained.load(network).to(device)
+original = pretrained.load(network)
+shipped = datasets.load("imagenet-foolbox", "test")
 
 
 def photographed(data, every, picked, **options):
@@ -116,44 +121,28 @@ def photographed(data, every, picked, **options):
         precision=precision,
         seed=seed,
     )
-    return Task(
-        original,
-        every.model_inputs(picked).to(device),
-        every.labels[picked].to(device),
-        every.features(),
-        dataset=f"{data} test",
-        network=network,
-        training_seed=seed,
-        images=picked,
-        tuned=trained(tuning_on_photographs),
-        precision=tasks.dtype(precision, device),
-    )
+    about = {"name": network, "dataset": f"{data} test", "data": every}
+    task = tasks.task(original, picked, tuned=tuning_on_photographs, precision=precision, **about)
+    return dataclasses.replace(task, training_seed=seed)
 
 
-shipped = datasets.load("imagenet-foolbox", "test")
-drawn = torch.randperm(len(shipped), generator=torch.Generator().manual_seed(seed))[:photographs_judged].sort().values
-large = photographed("imagenet-foolbox", shipped, drawn)
-settings = {"small images": small[0], "photographs": large}
-pictures = {
-    small[0].dataset: datasets.load(recipes[0]["original"].data, "test").take(small[0].images),
-    large.dataset: shipped.take(drawn),
-}
-if folder:
+def of_installation():
+    """Some of the photographs that every installation has."""
+    drawn = torch.randperm(len(shipped), generator=torch.Generator().manual_seed(seed))[:photographs_judged]
+    return photographed("imagenet-foolbox", shipped, drawn.sort().values)
+
+
+def of_folder():
+    """Photographs of the folder that the network recognises."""
     options = {"path": folder, "limit": folder_limit}
     every = datasets.load("imagenet-folder", "test", **options)
-    known = run.kept("recognised photographs", partial(tasks.recognised, original, len(every), every))
-    known = tasks.evenly(known, more_photographs)
-    settings["photographs of a folder"] = more = photographed("imagenet-folder", every, known, **options)
-    pictures[more.dataset] = every.take(known)
-called = {f"{name} test": of for name, of in published.SETS.items()} | {large.dataset: "ImageNet"}
-Markdown(
-    "\n".join(
-        f"- *{setting}*: {len(pictures[s.dataset])} images of {called.get(s.dataset, 'a folder')}; the original network gets "
-        f"{accuracy(s.model, pictures[s.dataset], batch_size=64):.1%} of them right, the fine-tuned one "
-        f"{accuracy(s.tuned, pictures[s.dataset], batch_size=64):.1%}."
-        for setting, s in settings.items()
-    )
-)
+    known = tasks.evenly(tasks.recognised(original, len(every), every), more_photographs)
+    return photographed("imagenet-folder", every, known, **options)
+
+
+settings = {"small images": f"{data} test", "photographs": "imagenet-foolbox test"}
+settings |= {"photographs of a folder": "imagenet-folder test"} if folder else {}
+chosen = [*small, of_installation, *([of_folder] if folder else [])]
 
 # %% [markdown]
 # ## Two scores for an explanation
@@ -185,27 +174,24 @@ metrics = {
 }
 
 
-def asked(task, number, found=None):
-    """Scores of explanations, made here if they are not given, from so many random subsets."""
-    found = found or tasks.attributions(task, judged | controls)
+def measure(task):
+    """Scores of explanations."""
+    number = photographs_draws if task.dataset == settings["photographs"] else draws
+    found = tasks.attributions(task, judged | controls)
     return evaluate({name: m.given(draws=number) for name, m in metrics.items()}, task, found)
 
 
-explanations, parts = {}, []
-for task in (*small, large):
-    found = tasks.attributions(task, judged | controls)
-    explanations.setdefault(task.dataset, found)
-    parts.append(asked(task, photographs_draws if task is large else draws, found))
-for block in torch.arange(len(more.x)).split(50) if folder else ():  # a killed run finds those that are done
-    parts.append(run.kept(f"photographs of a folder from {int(block[0])}", partial(asked, more.part(block), draws)))
-scores = Scores.concat(parts)
-run.save(scores, "scores")
+scores = run.table("scores", measure, chosen)
+each = {
+    name: stats.estimate(scores, stats.area, dataset=of, metric="FFid+", explainer="GradCAM").images
+    for name, of in settings.items()
+}
+Markdown("Images: " + "; ".join(f"{count:,} {name}" for name, count in each.items()) + ".")
 
-# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ. Of the recorded run where it has these data.", "name": "ff-explainers-curves"}, "image": {"alt": "Line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
-_, told = run.covering("scores", "dataset", "explainer", "metric")
+# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-explainers-curves"}, "image": {"alt": "Line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
 plots.curves(
-    told,
-    rows={name: {"dataset": of.dataset} for name, of in settings.items()},
+    scores,
+    rows={name: {"dataset": of} for name, of in settings.items()},
     columns={name.replace("-", "−"): {"metric": name} for name in metrics},
     lines={name: {"explainer": name} for name in judged | controls},
     x="size (share of pixels)",
@@ -221,13 +207,12 @@ plots.curves(
 
 # %% tags=["hide-input"]
 averages = tables.summary(scores, ["dataset", "metric", "explainer"], of=stats.area)
-names = {of.dataset: name for name, of in settings.items()}
+names = {of: name for name, of in settings.items()}
 averages = averages.rename(columns={"metric": "measure"}).assign(setting=averages["dataset"].map(names))
 run.save(averages, "averages")
 paper = published.load("ffidelity_explainers").rename(columns={"value": "mean"})
 paper["setting"] = paper["table"].map({11: "small images", 12: list(settings)[-1]})
-kept = recorded("f-fidelity/explainers", "averages")
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": averages}
+sources = {"published": paper, "measured": averages}
 order = [*judged, *controls, *settings]
 tables.styled(tables.side_by_side(sources, rows=["measure", "explainer"], columns=["setting"], order=order, digits=3))
 
@@ -241,7 +226,7 @@ pairs += [("Blurred", "Saliency"), ("Centre", "Saliency")]
 rows = [
     {"setting": setting, "measure": metric, "pair": f"{one} − {other}"}
     | tables.interval(
-        stats.paired(scores, {"explainer": one}, {"explainer": other}, stats.area, dataset=of.dataset, metric=metric)
+        stats.paired(scores, {"explainer": one}, {"explainer": other}, stats.area, dataset=of, metric=metric)
     )
     for setting, of in settings.items()
     for metric in metrics
@@ -249,7 +234,7 @@ rows = [
 ]
 differences = pd.DataFrame(rows)
 run.save(differences, "differences")
-tables.styled(tables.side_by_side(run.beside("differences"), rows=["pair"], columns=["setting", "measure"], digits=3))
+tables.styled(tables.side_by_side(differences, rows=["pair"], columns=["setting", "measure"], digits=3))
 
 # %% [markdown]
 # ## How much of it could be had?
@@ -258,32 +243,38 @@ tables.styled(tables.side_by_side(run.beside("differences"), rows=["pair"], colu
 # not known. Of LeRF − MoRF it is: where the features are a few large patches, all their subsets can be asked of the network, and the
 # best of all orders follows exactly. The [attainable share](../trace/explainers) of an explainer is its LeRF − MoRF as a part
 # of what the best order of the same image has: 1 is the best that there is (*Best-p* in the table), 0 is chance. Removed patches are set to
-# zero, and the original network is asked, about the first images. All subsets of one image are 65 536 forwards, so that the
-# profile `quick` asks none, and what is recorded stands here.
+# zero, and the original network is asked, about the first images. All subsets of one image are 65 536 forwards.
 
 
 # %% tags=["hide-input"]
+le_mo = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
+
+
+def in_patches(task, count):
+    """The first images, with patches as features."""
+    return dataclasses.replace(
+        task.part(torch.arange(min(count, len(task.x)))), segments=segments.patches(*task.x.shape[-2:], attained_patch)
+    )
+
+
+def explanations():
+    """LeRF − MoRF of the explanations of four images, without the best orders, which take minutes."""
+    first = in_patches(small[0](), min(4, attained_images))
+    return evaluate(le_mo, first, tasks.attributions(first, judged | controls))
+
+
 def best_orders(task):
     """LeRF − MoRF of the explanations of the first images, and of the best order of their patches."""
-    first = task.part(torch.arange(min(attained_images, len(task.x))))
-    first = dataclasses.replace(first, segments=segments.patches(*task.x.shape[-2:], attained_patch))
+    first = in_patches(task, attained_images)
     found = tasks.attributions(first, judged | controls)
-    return optimum.optimum({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, first, found, exact=segments.count(first.segments))
+    return optimum.optimum(le_mo, first, found, exact=segments.count(first.segments))
 
 
-if attained_images:
-    run.save(Scores.concat(best_orders(task) for task in small), "attained")
-    attained = run.beside("attained")
-else:
-    kept = recorded("f-fidelity/explainers", "attained")
-    attained = {"recorded": kept.frame} if kept else {}
-beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in attained.items()}
-of_each = {name: of["images"].max() for name, of in beside.items()}
-for of in beside.values():
-    of.loc[of["images"] == 1, ["low", "high"]] = float("nan")
-says = "; ".join(f"{name}: {count} {'images' if count > 1 else 'image'}" for name, count in of_each.items())
-table = tables.side_by_side(beside, rows=["explainer"], columns=["measure"]) if beside else pd.DataFrame()
-tables.noted(tables.styled(table), says or "none are recorded")
+attained = run.table("attained", lambda: Scores.concat(best_orders(task()) for task in small), again=explanations)
+share = tables.measures(attained, ["explainer"], optimum.MEASURES)
+share.loc[share["images"] == 1, ["low", "high"]] = float("nan")
+shown = tables.styled(tables.side_by_side(share, rows=["explainer"], columns=["measure"]))
+tables.noted(shown, f"images: {share['images'].max()}")
 
 # %% [markdown]
 # ## A few cases each
@@ -293,46 +284,46 @@ tables.noted(tables.styled(table), says or "none are recorded")
 
 
 # %% tags=["hide-input"]
-def cases(task, count=5):
-    """Positions of images, and the scores of each."""
-    of_image = {
-        f"{explainer}, {metric}": stats.auc(block.values.double(), torch.tensor(block.sizes, dtype=torch.float64))
-        for explainer in judged
-        for metric in metrics
-        for block in scores.where(
-            dataset=task.dataset, training_seed=task.training_seed, explainer=explainer, metric=metric
+def cases(setting, model, every, count=5):
+    """Images of a set, and the scores of each."""
+    of = scores.where(dataset=settings[setting], explainer=[*judged], training_seed=seed)
+    found = {
+        f"{b.labels['explainer']}, {b.labels['metric']}".replace("-", "−"): pd.Series(
+            stats.auc(b.values.double(), torch.tensor(b.sizes, dtype=torch.float64)).numpy(), b.images.tolist()
         )
+        for b in of
     }
-    frame = pd.DataFrame({name.replace("-", "−"): value.numpy() for name, value in of_image.items()})
-    moved = frame.index[(frame != 0).any(axis=1)][:64].tolist()
-    if not moved:
-        return [], Markdown(f"None of the {len(frame)} in this build loses anything by either.")
-    with torch.no_grad():
-        right = task.model(task.x[moved]).argmax(1) == task.target[moved]
-    shown = [i for i, known in zip(moved, right.tolist(), strict=True) if known][:count] or moved[:1]
-    of_set = pictures[task.dataset]
-    labels = [of_set.classes[int(of_set.labels[i])] for i in shown]
-    table = frame.loc[shown].round(3).T.set_axis(pd.MultiIndex.from_arrays([range(1, len(shown) + 1), labels]), axis=1)
+    frame = pd.DataFrame(found)
+    moved = torch.tensor(frame.index[(frame != 0).any(axis=1)][:64].tolist(), dtype=torch.int64)
+    if not len(moved):
+        return moved, Markdown(f"None of the {len(frame)} loses anything by either.")
+    right = logits(model, every.model_inputs(moved)).argmax(1).cpu() == every.labels[moved]
+    shown = moved[right][:count] if right.any() else moved[:1]
+    labels = [every.classes[label] for label in every.labels[shown].tolist()]
+    table = frame.loc[shown.tolist()].round(3).T
+    table = table.set_axis(pd.MultiIndex.from_arrays([range(1, len(shown) + 1), labels]), axis=1)
     return shown, tables.styled(table.map("{:.3f}".format).replace("-", "−", regex=True))
 
 
-def maps(task, shown):
-    """The images and both explanations."""
-    own = {name: explanations[task.dataset][name][shown] for name in judged}
-    return plots.maps(pictures[task.dataset].inputs[shown].permute(0, 2, 3, 1), own)
+def maps(setting, model, every, shown):
+    """Images of a set and both explanations."""
+    task = tasks.task(model, shown, data=every, dataset=settings[setting], name=setting)
+    return plots.maps(every.inputs[shown].permute(0, 2, 3, 1), tasks.attributions(task, judged))
 
 
-few_small, table_small = cases(small[0])
-few_large, table_large = cases(large)
+of_small = "small images", trained(recipes[0]["original"]), datasets.load(data, "test")
+of_large = "photographs", original.to(next(of_small[1].parameters()).device), shipped
+few_small, table_small = cases(*of_small)
+few_large, table_large = cases(*of_large)
 
 # %% mystnb={"figure": {"caption": "Small images: the cases of the table below.", "name": "ff-explainers-small"}, "image": {"alt": "Three rows of small pictures, a column for each case: photographs, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
-maps(small[0], few_small) if few_small else None
+maps(*of_small, few_small) if len(few_small) else None
 
 # %% tags=["hide-input"]
 table_small
 
 # %% mystnb={"figure": {"caption": "Photographs: the cases of the table below.", "name": "ff-explainers-large"}, "image": {"alt": "Three rows of pictures, a column for each case: photographs of ImageNet, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
-maps(large, few_large) if few_large else None
+maps(*of_large, few_large) if len(few_large) else None
 
 # %% tags=["hide-input"]
 table_large
@@ -358,7 +349,7 @@ run.claim(
             of=stats.area,
             less=metric == "FFid-",
             metric=metric,
-            dataset=settings[setting].dataset,
+            dataset=settings[setting],
             name=f"{setting}, {metric}",
             printed=paper.query("setting == @setting and measure == @metric")
             .set_index("explainer")
@@ -377,10 +368,8 @@ run.claim(
 # says nothing of what Grad-CAM knows. Better is a higher FFid+, and a lower FFid−.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
-shown = {of.dataset: name for name, of in settings.items()} | {"imagenet-folder test": "photographs of a folder"}
 possible = []
-for dataset, metric in itertools.product([known.labels("dataset")[0], known.labels("dataset")[-1]], metrics):
+for setting, metric in itertools.product(("small images", list(settings)[-1]), metrics):
     pairs_of = {
         "Does smoothing help the map?": ("Blurred", "Saliency"),
         "Is Grad-CAM ahead then?": ("GradCAM", "Blurred"),
@@ -389,12 +378,10 @@ for dataset, metric in itertools.product([known.labels("dataset")[0], known.labe
     }
     for question, pair in pairs_of.items():
         one, other = ({"explainer": name} for name in pair[:: metrics[metric].better])
-        lead = stats.paired(known, one, other, stats.area, metric=metric, dataset=dataset)
-        asked = (
-            f"{shown.get(dataset, dataset)}, {metric.replace('-', '−')}: by how much {' is better than '.join(pair)}"
-        )
+        lead = stats.paired(scores, one, other, stats.area, metric=metric, dataset=settings[setting])
+        asked = f"{setting}, {metric.replace('-', '−')}: by how much {' is better than '.join(pair)}"
         possible.append(Reason(question, asked, lead, above=0))
-run.why("ff-gradcam-beats-saliency", *possible, source=source)
+run.why("ff-gradcam-beats-saliency", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

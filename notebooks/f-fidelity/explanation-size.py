@@ -55,6 +55,7 @@ seed = 0  # of the data and the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
+import functools
 import itertools
 from functools import partial
 
@@ -67,7 +68,6 @@ from faithlab import stats
 from faithlab.explainers import refine
 from faithlab.metrics import evaluate
 from faithlab.metrics.size import Setting, curves, holds, knee, read, stretch, sweep
-from faithlab.scores import Scores
 from faithlab.stats.intervals import exact
 from faithstudy import plots, recipes, summaries, tables
 from faithstudy.claims import above, below, counted, premise, within
@@ -94,7 +94,8 @@ NAMES |= {"input-x-gradient": "Input × Gradient", "gradcam": "Grad-CAM"}
 
 # %% tags=["hide-input"]
 set_of = {share: f"digits of {share:.0%}" for share in digit_shares}  # what the data set of a share is called
-tests, chosen, masked = {}, [], []
+share_of = {name: share for share, name in set_of.items()}
+tests, recognising, chosen = {}, [], []
 for share, training_seed in itertools.product(digit_shares, training_seeds):
     made = {"share": share, "size": size, "seed": seed}
     tests[share] = test = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
@@ -105,11 +106,9 @@ for share, training_seed in itertools.product(digit_shares, training_seeds):
     # The fine-tuned network is explained too: the size is a question about one network.
     about = {"tuned": tuned, "name": "CNN", "data": test}
     both = tasks.task(original, len(test), **about), tasks.task(tuned, images, **about)
-    recognising, read_off = (dataclasses.replace(task, dataset=set_of[share]) for task in both)
-    masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))
-    chosen.append((share, read_off))
-whole = Scores.concat(masked)
-run.save(whole, "masking")
+    for tasks_of, task in zip((recognising, chosen), both, strict=True):
+        tasks_of.append(dataclasses.replace(task, dataset=set_of[share]))
+whole = run.table("masking", partial(masking.masked, shares=(0.0, middle_beta), seed=seed), recognising)
 accuracies = masking.accuracies(whole).query("masked == 0").rename(columns={"accuracy": "mean"})
 tables.compared({"accuracy": accuracies}, rows=["dataset"], columns=["network"])
 
@@ -128,21 +127,24 @@ plots.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.
 middle = digit_shares[len(digit_shares) // 2]
 
 
-def explained(share, task):
+def explained(task):
     """Attributions by name: the true one, no one's, and those of the explainers."""
+    share = share_of[task.dataset]
     first = {"oracle": tests[share].masks[task.images]}
     first |= {"random": torch.zeros_like(first["oracle"])} if share == middle else {}  # no pixel comes first
     known = {name: truth.known(of, task.images, seed)["truth first"].to(task.x) for name, of in first.items()}
     return known | tasks.attributions(task, {NAMES[name]: refine.magnitude(name) for name in explainers})
 
 
-rankings = [(share, task, explained(share, task)) for share, task in chosen]
-_, shown, of_shown = next(of for of in rankings if of[0] == middle)
-one_size = partial(of_one, shown, fractions=sizes, settings=settings[: len(betas)], draws=one_draws, seed=seed)
+in_middle = next(task for task in chosen if share_of[task.dataset] == middle)
+shown = in_middle.part(torch.arange(min(5, len(in_middle.x))))
+of_shown = explained(shown)
+by_itself = {"fractions": sizes, "settings": settings[: len(betas)], "draws": one_draws, "seed": seed}
+one_size = functools.cache(lambda name, image: of_one(shown, of_shown[name], image, **by_itself))
 # Of the first few digits the first whose true explanation has a size, if one has.
-one, *_ = first_named(torch.zeros(len(shown.x)), partial(one_size, of_shown["oracle"]), 5)
+one, *_ = first_named(torch.zeros(len(shown.x)), partial(one_size, "oracle"), len(shown.x))
 second = NAMES[explainers[min(1, len(explainers) - 1)]]
-size_of_one = {name: one_size(of_shown[name], one) for name in ("oracle", second, "random")}
+size_of_one = {name: one_size(name, one) for name in ("oracle", second, "random")}
 
 
 def one_figure(name):
@@ -174,21 +176,28 @@ one_figure("random")
 #
 # From here on the measured metric is the paper's: the share of images whose class is lost.
 
+
 # %% tags=["hide-input"]
-parts = []
-for share, task, attributions in rankings:
-    parts.append(evaluate(sweep(settings, sizes, draws=draws, seed=seed), task, attributions))
-    # Of the pixels ranked first, as many as the digit has, which are the digit's?
-    parts.append(truth.aligned("overlap", task, attributions, tests[share].masks[task.images]))
-scores = Scores.concat(parts)
-run.save(scores, "scores")
+def measure(task):
+    """FFid+ with each setting, and of the pixels ranked first, as many as the digit has, which are the digit's."""
+    attributions = explained(task)
+    of_digit = truth.aligned("overlap", task, attributions, tests[share_of[task.dataset]].masks[task.images])
+    return evaluate(sweep(settings, sizes, draws=draws, seed=seed), task, attributions) + of_digit
+
+
+scores = run.table("scores", measure, chosen)
+
 
 # %% mystnb={"figure": {"caption": "FFid+ with the oracle attribution, one panel for each true digit share (dashed line), one curve for each cap beta. The knee that the cap makes (triangles) moves from curve to curve; the knee at the dashed line stays. Bands: two standard errors over the images; lines: the best fit.", "name": "ff-size-plateaus"}, "image": {"alt": "Line charts of FFid+ against explanation size for several values of beta; all curves start to fall, or stop rising, at the dashed line of the true share."}} tags=["hide-input"]
-found = {}
-for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
+@functools.cache
+def reading(name, share):
+    """The size that is read off the curves of a ranking, or why there is none."""
     of = curves(scores, settings, dataset=set_of[share], explainer=name)
-    found[name, share] = read(of, sizes, settings, size**2, seed=seed)
-plots.plateaus({set_of[s]: found["oracle", s] for s in digit_shares}, truth={set_of[s]: s for s in digit_shares})
+    return read(of, sizes, settings, size**2, seed=seed)
+
+
+of_known = {set_of[share]: reading("oracle", share) for share in digit_shares}
+plots.plateaus(of_known, truth={set_of[share]: share for share in digit_shares})
 
 # %% [markdown]
 # ## Does the curve rise, stay and fall where the law says?
@@ -255,7 +264,7 @@ run.claim("ff-theorem-flat", "Appendix D.8, Figure 4; section 1", flat, at_each_
 # sharp end; it does not mean that the network has none.
 
 # %% mystnb={"figure": {"caption": "Rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
-of_middle = {name: of for (name, share), of in found.items() if share == middle}
+of_middle = {name: reading(name, middle) for name in of_shown}
 plots.plateaus(of_middle, columns=3, truth=middle)
 
 # %% [markdown]
@@ -281,20 +290,31 @@ plots.show(figure)
 last = NAMES[explainers[-1]]
 plots.stories({"known explanation": of_middle["oracle"], last: of_middle[last]})
 
+
 # %% tags=["hide-input"]
-table = pd.DataFrame(
-    {"share": share, "attribution": name, "size": of.fraction, "low": of.low, "high": of.high}
-    | {"block_low": of.block[0], "block_high": of.block[1], "p_smooth": of.smooth, "p_flat": of.flat}
-    | {"misfit": of.misfit, "excess": of.excess, "refusal": of.refusal}
-    | {"overlap": float(stats.estimate(scores, metric="overlap", dataset=set_of[share], explainer=name))}
-    for (name, share), of in found.items()
-)
-run.save(table, "sizes")
+def rows_of(rankings):
+    """What is read of rankings, a row each."""
+    return pd.DataFrame(
+        {"share": share, "attribution": name, "size": of.fraction, "low": of.low, "high": of.high}
+        | {"block_low": of.block[0], "block_high": of.block[1], "p_smooth": of.smooth, "p_flat": of.flat}
+        | {"misfit": of.misfit, "excess": of.excess, "refusal": of.refusal}
+        | {"overlap": float(stats.estimate(scores, metric="overlap", dataset=set_of[share], explainer=name))}
+        for share, name in rankings
+        for of in [reading(name, share)]
+    )
+
+
+overlaps = scores.where(metric="overlap")
+of_all = [(s, name) for s in digit_shares for name in overlaps.where(dataset=set_of[s]).labels("explainer")]
+drawn = [(s, name) for s, name in of_all if middle == s or name == "oracle"]  # in the figures above
+table = run.table("sizes", partial(rows_of, of_all), again=lambda: rows_of(drawn).drop(columns="refusal"))
+table = table.fillna({"refusal": ""})
 # A p near the level must not seem to be on its other side, or at it.
 numbers = {"share": ("share", ".2f"), "attribution": ("attribution", ""), "read": ("read", "")}
 numbers |= {"p_smooth": ("p (smooth)", "#.3g"), "p_flat": ("p (random)", "#.3g"), "misfit": ("p (fit)", ".2f")}
 numbers |= {"overlap": ("of the digit", ".2f")}
-shown_table = table.assign(read=["no size" if of.refusal else str(of) for of in found.values()])
+as_read = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" if not r.refusal else "no size" for r in table.itertuples()]
+shown_table = table.assign(read=as_read)
 shown_table = {name: shown_table[c].map(f"{{:{of}}}".format) for c, (name, of) in numbers.items()}
 tables.styled(pd.DataFrame(shown_table).replace("nan", "–")).hide(axis="index")
 
@@ -304,13 +324,14 @@ tables.styled(pd.DataFrame(shown_table).replace("nan", "–")).hide(axis="index"
 # ranked first, as many as the digit has, that are the digit's.
 
 # %% tags=["hide-input"]
+refused = table.set_index(["attribution", "share"])["refusal"]
 of_curves = knee(settings, sizes, size**2)
 unless = "15 % of the true share, declared: the steps of the paper's figure are no finer"
 
 
 def sizes_named(name):
     """A part: a size is named for every share."""
-    named = [not found[name, share].refusal for share in digit_shares]
+    named = [not refused[name, share] for share in digit_shares]
     reason = "a knee beats every smooth decay and a random ranking"
     return counted(f"sizes that are named, {name}", named, reason=reason)
 
@@ -325,14 +346,12 @@ def near_the_truth(name, share):
 enough = premise(sizes_named("oracle"))
 readable = "The explanation size can be read off FFid+ curves of a faithful explanation."
 near = [near_the_truth("oracle", share) for share in digit_shares]
-of_known = run.claim("ff-size", "Section 4, appendix D.8, Figure 4", readable, [*recognised, enough, *near])
-of_known
+verdict = run.claim("ff-size", "Section 4, appendix D.8, Figure 4", readable, [*recognised, enough, *near])
+verdict
 
 # %% tags=["hide-input", "headline"]
-parts, _, source, _ = summaries.best(run, "parts", of_known.frame())
-parts = parts[(parts["claim"] == "ff-size") & (parts["network"] == "pooled") & parts["part"].str.startswith("oracle, ")]
-known = summaries.best(run, "sizes", table).table.fillna({"refusal": ""})
-known = known.assign(part=known["share"].map("oracle, digits of {:.0%}".format), named=known["refusal"].eq(""))
+parts = verdict.frame().query("network == 'pooled' and part.str.startswith('oracle, ')")
+known = table.assign(part=table["share"].map("oracle, digits of {:.0%}".format), named=table["refusal"].eq(""))
 own = parts[parts["part"].isin(known.loc[known["named"] & known["attribution"].eq("oracle"), "part"])]
 said = [f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] for {r.part.split()[-1]}" for r in own.itertuples()]
 others = known[~known["attribution"].isin(["oracle", "random"])]
@@ -342,7 +361,7 @@ Markdown(
     f"first in random order: where digits cover so much of the image, the size read is {summaries.listed(said) or 'none'} (95 % intervals). "
     f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size, where chance would name up "
     f"to {0.05 * len(others):.1f} "
-    f"({source}: {int(parts['images'].max()):,} images, a small network)."
+    f"({int(parts['images'].max()):,} images, a small network)."
 )
 
 # %% [markdown]
@@ -352,7 +371,7 @@ Markdown(
 # %% tags=["hide-input"]
 of_digit = table.groupby("attribution", sort=False)["overlap"].min()
 right = [NAMES[name] for name in explainers if of_digit[NAMES[name]] >= 0.95]
-near = [near_the_truth(name, s) for name in right for s in digit_shares if not found[name, s].refusal]
+near = [near_the_truth(name, s) for name in right for s in digit_shares if not refused[name, s]]
 readable = "The explanation size can be read off FFid+ curves of a real explainer with continuous scores, too, where it ranks the digit first."
 run.claim("ff-size-real", "Section 4", readable, [*recognised, enough, *map(sizes_named, right), *near])
 
@@ -370,7 +389,7 @@ known = known.assign(at=at, smooth=known["refusal"].str.contains("smooth decay")
 by = known.groupby("attribution", sort=False)
 knees = by["at"].min().map("{:.0f} to ".format) + by["at"].max().map("{:.0f} %".format)
 rows = {"sizes": by["share"].size(), "named": by["size"].count(), "refused for a smooth decay": by["smooth"].sum()}
-rows[f"best knee, of the digit, on a grid of 0.01 of the image ({source})"] = knees.mask(by["at"].count() == 0, "–")
+rows["best knee, of the digit, on a grid of 0.01 of the image"] = knees.mask(by["at"].count() == 0, "–")
 tables.prose(pd.DataFrame(rows).reset_index())
 
 # %% [markdown]
@@ -380,13 +399,27 @@ tables.prose(pd.DataFrame(rows).reset_index())
 # alone: where fewer than 95 % of them hold the true share, they are no 95 % intervals of it. And a size is that of the ranking's first
 # block, whatever that is: where few of the pixels ranked first are the digit's (column *of the digit* above), it is no praise.
 
+
 # %% tags=["hide-input"]
-rows, columns = [], ["explainer", "image", "size", "low", "high", "refusal"]
-for name, image in itertools.product(("oracle", NAMES[explainers[0]]), range(min(ones, len(shown.x)))):
-    of = one_size(of_shown[name], image)
-    rows.append((name, image, of.fraction, of.low, of.high, of.refusal))
-each = pd.DataFrame(rows, columns=columns)
-run.save(each, "each")
+def row_of(name, image, of):
+    """What is read of one image."""
+    numbers = {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal}
+    return {"explainer": name, "image": image} | numbers
+
+
+def one_by_one():
+    """The sizes of single images, by the known explanation and the first explainer."""
+    some = in_middle.part(torch.arange(min(ones, len(in_middle.x))))
+    maps, asked = explained(some), itertools.product(("oracle", NAMES[explainers[0]]), range(len(some.x)))
+    return pd.DataFrame([row_of(name, at, of_one(some, maps[name], at, **by_itself)) for name, at in asked])
+
+
+def of_figure():
+    """The same of the image that is shown, without the words of a refusal."""
+    return pd.DataFrame([row_of("oracle", one, size_of_one["oracle"])]).drop(columns="refusal")
+
+
+each = run.table("each", one_by_one, again=of_figure)
 by = each.assign(held=holds(each["low"], each["high"], middle)).groupby("explainer", sort=False)
 size_of, count = by["size"], by["size"].count()
 rate = by["held"].sum() / count
@@ -409,12 +442,18 @@ pair = recipes.pair(recipes.RESNET9, seed)
 asked = {"tuned": pair["fine-tuned"], "name": "ResNet-9", "precision": precision}
 photograph = tasks.task(pair["original"], photographs, **asked)
 real = {NAMES[name]: name for name in explainers if name != "input-x-gradient"}
-of_photographs = tasks.attributions(photograph, real | {"random": ("random", {"seed": seed})})
 photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]
 photograph_settings += [Setting(alpha, photograph_betas[-1]) for alpha in (alphas[1], alphas[-1])]
-natural = evaluate(sweep(photograph_settings, sizes, draws=draws, seed=seed), photograph, of_photographs)
-run.save(natural, "photographs")
-of_each = {name: curves(natural, photograph_settings, explainer=name) for name in of_photographs}
+
+
+def measure_photographs(task):
+    """FFid+ with each setting that their network is used to."""
+    maps = tasks.attributions(task, real | {"random": ("random", {"seed": seed})})
+    return evaluate(sweep(photograph_settings, sizes, draws=draws, seed=seed), task, maps)
+
+
+natural = run.table("photographs", measure_photographs, [photograph])
+of_each = {name: curves(natural, photograph_settings, explainer=name) for name in natural.labels("explainer")}
 read_there = {name: read(of, sizes, photograph_settings, 32**2, seed=seed) for name, of in of_each.items()}
 
 # %% mystnb={"figure": {"caption": "CIFAR-10: FFid+ over size for a sweep of caps, one panel for each explainer. Bands: two standard errors over the images; lines: the best fit of the family that explains them.", "name": "ff-size-photographs"}, "image": {"alt": "Panels of FFid+ curves over size on CIFAR-10, one for each explainer, with the size that is read or the words no size."}} tags=["hide-input"]

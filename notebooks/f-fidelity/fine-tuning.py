@@ -37,7 +37,8 @@ precision = "bfloat16"  # of training, where the device computes it natively; el
 training_seeds = [0, 1, 2]  # each is a network of its own
 
 # %% tags=["hide-input"]
-import dataclasses
+from dataclasses import replace
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -46,12 +47,12 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, better, premise
 from faithstudy.data import datasets
-from faithstudy.networks.training import accuracy, logits, trained
-from faithstudy.run import Run, recorded
+from faithstudy.networks.training import accuracy_of, logits, trained
+from faithstudy.run import Run
 from faithstudy.trials import tasks
 
 plots.theme()
@@ -75,34 +76,34 @@ def pairs(recipe):
 
 
 recipes, transformers = pairs(networks.RESNET9), pairs(networks.VIT)
-chosen = [tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
-vits = [tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
 # The next of them was trained apart, in a circle; of one or two, the last one has another, or a pair would stand there twice.
 next_seeds = [*training_seeds[1:], training_seeds[0] if len(training_seeds) > 2 else max(training_seeds) + 1]
-apart, vits_apart = (
-    [trained(dataclasses.replace(r["original"], seed=s)) for r, s in zip(of_kind, next_seeds, strict=True)]
-    for of_kind in (recipes, transformers)
-)
 TUNED, APART, NEXT = "fine-tuned", "trained apart", "another image"
 VIT = "ViT "  # before the names of its networks
-maps, parts = [], []
-asked = [
-    (task, {TUNED: task.tuned, APART: other}, names, before)
-    for of_kind, others, names, before in (
-        (chosen, apart, explainers, ""),
-        (vits, vits_apart, transformer_explainers, VIT),
-    )
-    for task, other in zip(of_kind, others, strict=True)
-]
-for task, others, names, before in asked:
-    own = tasks.attributions(task, {name: name for name in names})
-    compared = {
-        network: tasks.attributions(dataclasses.replace(task, model=model), {name: name for name in names})
-        for network, model in others.items()
-    }
-    compared[NEXT] = {name: of.roll(1, 0) for name, of in own.items()}
-    maps.append({f"{before}{network}": of[names[0]] for network, of in (("original", own), (TUNED, compared[TUNED]))})
-    parts += [
+kinds = {"ResNet-9": (recipes, explainers, ""), "ViT": (transformers, transformer_explainers, VIT)}
+
+
+def pair_of(kind, k, images):
+    """The first images with a network, and its fine-tuned copy."""
+    recipe = kinds[kind][0][k]
+    return tasks.task(recipe["original"], images, tuned=recipe["fine-tuned"], name=kind)
+
+
+def apart(kind, k):
+    """The recipe of the network that is trained apart."""
+    return replace(kinds[kind][0][k]["original"], seed=next_seeds[k])
+
+
+def alike(task, next_image=True):
+    """How alike the explanations of a network are to others of the same images."""
+    _, chosen_names, before = kinds[task.network]
+    names = {name: name for name in chosen_names}
+    others = {TUNED: task.tuned, APART: trained(apart(task.network, training_seeds.index(task.training_seed)))}
+    own = tasks.attributions(task, names)
+    compared = {of: tasks.attributions(replace(task, model=model), names) for of, model in others.items()}
+    if next_image:
+        compared[NEXT] = {name: of.roll(1, 0) for name, of in own.items()}
+    parts = [
         Scores.of(
             stats.spearman(own[name], of[name]),
             images=task.images,
@@ -115,28 +116,38 @@ for task, others, names, before in asked:
     ]
     hits = logits(task.model, task.x).argmax(1) == task.target
     labels = task.labels | {"network": f"{before}original", "metric": "accuracy"}
-    parts.append(Scores.of(hits, images=task.images, **labels))
-scores = Scores.concat(parts)
-run.save(scores, "scores")
-test = datasets.load(recipes[0]["original"].data, "test").take(slice(images))
-right = {"original": chosen[0].model, TUNED: chosen[0].tuned, APART: apart[0]}
-right |= {f"{VIT}original": vits[0].model, f"{VIT}{TUNED}": vits[0].tuned, f"{VIT}{APART}": vits_apart[0]}
-recognised = {f"{name} recognises": f"{accuracy(model, test):.1%}" for name, model in right.items()}
-data = recipes[0]["original"].data
+    return Scores.concat([*parts, Scores.of(hits, images=task.images, **labels)])
+
+
+chosen = [partial(pair_of, kind, k, images) for kind in kinds for k in range(len(training_seeds))]
+# Another image is the one before, which of the first one is the last: it is not measured again.
+scores = run.table("scores", alike, chosen, again=lambda: alike(pair_of("ResNet-9", 0, 8), next_image=False))
+data, test = recipes[0]["original"].data, datasets.load(recipes[0]["original"].data, "test")
+recognised = {
+    f"{before}{name} recognises": f"{accuracy_of(recipe):.1%}"
+    for kind, (of, _, before) in kinds.items()
+    for name, recipe in (of[0] | {APART: apart(kind, 0)}).items()
+}
 tables.prose(pd.DataFrame([{"images": published.SETS.get(data, data)} | recognised]))
 
 # %% [markdown]
 # ## Pictures (Table 9)
 
 # %% mystnb={"figure": {"caption": "Test images, and Grad-CAM of the original network and of the fine-tuned one for the true class: a ResNet, and below it a Vision Transformer (ViT).", "name": "ff-fine-tuning-maps"}, "image": {"alt": "Five rows of pictures: photographs, Grad-CAM maps of the original and of the fine-tuned ResNet, Grad-CAM maps of the original and of the fine-tuned Vision Transformer."}} tags=["hide-input"]
-looked = [(of, network) for of in (chosen[0], vits[0]) for network in (of.model, of.tuned)]
-hits = torch.stack([logits(network, of.x).argmax(1) == of.target for of, network in looked])
+looked = {kind: pair_of(kind, 0, min(images, 64)) for kind in kinds}
+models = {
+    f"{kinds[kind][2]}{name}": (of, m)
+    for kind, of in looked.items()
+    for name, m in (("original", of.model), (TUNED, of.tuned))
+}
+hits = torch.stack([logits(model, of.x).argmax(1) == of.target for of, model in models.values()])
 known = hits.all(0).nonzero().flatten()[:8].cpu()
 known = known if len(known) else torch.arange(1)
-plots.maps(
-    test.inputs[known].permute(0, 2, 3, 1),
-    {name: of[known] for name, of in (maps[0] | maps[len(chosen)]).items()},
-)
+maps = {}
+for name, (of, model) in models.items():
+    first = kinds[of.network][1][0]
+    maps[name] = tasks.attributions(replace(of.part(known), model=model), {first: first})[first]
+plots.maps(test.inputs[known].permute(0, 2, 3, 1), maps)
 
 # %% [markdown]
 # ## Numbers
@@ -156,21 +167,18 @@ rows = [
     }
     for cell, e in stats.summary(scores, ["explainer", "network"], metric="rank correlation")
 ]
-alike = pd.DataFrame(rows)
+found = pd.DataFrame(rows)
+run.save(found, "alike")
 called = {"gradcam": "Grad-CAM", "layercam": "LayerCAM", "smoothgrad-squared": "SG-SQ", "saliency": "saliency"}
 called |= {"input-x-gradient": "Input × Gradient", "gradcam-vit": "Grad-CAM, ViT"}
 shown = [called.get(name, name) for name in (*explainers, *transformer_explainers)]
-run.save(alike, "alike")
-kept = recorded("f-fidelity/fine-tuning", "alike")
-sources = {"recorded": kept.frame if kept else None, "this build": alike}
-sources = {name: of if of is None else of.replace({"explainer": called}) for name, of in sources.items()}
-alike = sources["this build"]
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["compared with"], order=shown))
+found = found.replace({"explainer": called})
+tables.styled(tables.side_by_side(found, rows=["explainer"], columns=["compared with"], order=shown))
 
 # %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Bar chart: explainers against rank correlation, a bar each for the fine-tuned network, a network trained apart, and another image; the last one is of the Vision Transformer."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(7.2, 3))
 for shift, name in zip((-0.27, 0, 0.27), (TUNED, APART, NEXT), strict=True):
-    of = alike[alike["compared with"] == name]
+    of = found[found["compared with"] == name]
     reach = [(of["mean"] - of["low"]).fillna(0), (of["high"] - of["mean"]).fillna(0)]
     axes.bar(
         [shown.index(name) + shift for name in of["explainer"]], of["mean"], 0.26, yerr=reach, label=name, capsize=3
@@ -180,12 +188,10 @@ named = [name.replace(", ", ",\n").replace(" × ", "\n× ") for name in shown]
 axes.set(xticks=range(len(shown)), xticklabels=named, ylabel="rank correlation", ylim=(None, 1))
 axes.tick_params(axis="x", labelsize="small")
 plots.key(figure, axes, title="compared with")
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% tags=["hide-input", "headline"]
-known, settings, source, _ = summaries.best(run, "alike", alike)
-trainings = len(settings["training_seeds"])
-known = known.replace({"explainer": called}).dropna(subset="mean")
+known, trainings = found.dropna(subset="mean"), len(training_seeds)
 of_tuned, of_apart = (known[known["compared with"] == name].sort_values("mean") for name in (TUNED, APART))
 half_kept = 0.7  # as the claim below has it: at least half of the order is shared
 surely = int((of_tuned["low"] > half_kept).sum())
@@ -204,7 +210,7 @@ Markdown(
     )
     + f"; of networks trained apart it is {' to '.join(dict.fromkeys(between)).replace('-', '−')}, surely above {half_kept:g} for {int((of_apart['low'] > half_kept).sum()) or 'none'}"
     * bool(len(of_apart))
-    + f" ({source}: {known['images'].max():,} images, a ResNet-9 and a ViT{f', {trainings} trainings of each' * (trainings > 1)})."
+    + f" ({known['images'].max():,} images, a ResNet-9 and a ViT{f', {trainings} trainings of each' * (trainings > 1)})."
 )
 
 # %% [markdown]
@@ -230,7 +236,7 @@ for before, name, whose in (
     said = "Vision Transformer: " if before else ""
     shared = above(scores, 0.7, **tuned, **cam, name=f"{said}the maps share at least half of their order")
     parts.append(premise(above(scores, bar, **whole, name=f"{whose} {how_many}")))
-    parts.append(dataclasses.replace(shared, reason=half))
+    parts.append(replace(shared, reason=half))
     for other in (APART, NEXT):
         of = "a network trained apart" if other == APART else other
         parts.append(better(scores, tuned, {"network": before + other}, **cam, name=f"{said}more alike than of {of}"))

@@ -53,10 +53,9 @@ import dataclasses
 from functools import partial
 
 import pandas as pd
-import torch
 from IPython.display import Markdown
 
-from faithlab import engine, stats
+from faithlab import stats
 from faithlab.metrics import METRICS, evaluate, fidelities, own
 from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
@@ -80,27 +79,21 @@ run = Run("f-fidelity/images", globals())
 
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
-chosen = [
-    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
-]
-
-# %% tags=["hide-input"]
 random_pixels = METRICS["Fid+"].given(sizes=(0.05, 0.1))
-masking = run.kept(
-    "masking",
-    lambda: Scores.concat(
-        evaluate(
-            {"Fid+": random_pixels.given(network=asked)},
-            task,
-            tasks.attributions(task, {"random": ("random", {"seed": seed})}),
-            network=f"ResNet-9 {asked}",
-        )
-        for recipe in recipes
-        for task in [tasks.task(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])]
+
+
+def lose_pixels(task):
+    """What random pixels cost either network."""
+    at_random = tasks.attributions(task, {"random": ("random", {"seed": seed})})
+    return Scores.concat(
+        evaluate({"Fid+": random_pixels.given(network=asked)}, task, at_random, network=f"ResNet-9 {asked}")
         for asked in ("original", "fine-tuned")
-    ),
-)
-run.save(masking, "masking")
+    )
+
+
+more = max(images, min(2000, 10 * images))
+pairs = [partial(tasks.task, r["original"], more, tuned=r["fine-tuned"]) for r in recipes]
+masking = run.table("masking", lose_pixels, pairs)
 lost = {
     name: stats.estimate(masking, lambda sample: sample.mean()[:, -1], network=f"ResNet-9 {name}")
     for name in ("original", "fine-tuned")
@@ -134,7 +127,7 @@ explainers = {
     "GradCAM": "gradcam",
     "LayerCAM": "layercam",
 }
-six = chosen[0].part(torch.arange(min(6, images)))
+six = tasks.task(recipes[0]["original"], min(6, images))
 
 # %% mystnb={"figure": {"caption": "Six test images and the pixels that the explainers call relevant (brighter is more relevant). The CAMs look at regions, SG-SQ at single pixels.", "name": "ff-images-examples"}, "image": {"alt": "Four rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps, their LayerCAM maps."}} tags=["hide-input"]
 plots.maps(test.inputs[:6].permute(0, 2, 3, 1), tasks.attributions(six, explainers))
@@ -159,19 +152,23 @@ plots.maps(test.inputs[:6].permute(0, 2, 3, 1), tasks.attributions(six, explaine
 
 # %% tags=["hide-input"]
 explained = explainers | {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples, "seed": seed})}
-whole_images = []
-for i, recipe in enumerate(recipes):
+
+
+def with_retrained(recipe):
+    """A network with its images, its fine-tuned copy and those of ROAR."""
     original = recipe["original"]
-    start = None if roar_fresh else original
-    again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
-    chosen[i] = dataclasses.replace(chosen[i], retrained=roar.networks(again, original, explained))
-    whole_images.append(
-        {name: accuracy_of(of, counted) for name, of in roar.recipes(again, original, explained).items()}
-    )
+    task = tasks.task(original, images, tuned=recipe["fine-tuned"], name="ResNet-9", precision=precision)
+    again = roar.recipe(original, run.parameters)
+    return dataclasses.replace(task, retrained=roar.networks(again, original, explained))
+
+
+chosen = [partial(with_retrained, recipe) for recipe in recipes]
+original = recipes[0]["original"]
+first = roar.recipes(roar.recipe(original, run.parameters), original, explained)
 Markdown(
-    "Of whole test images the retrained networks recognise "
-    + "; ".join(f"{', '.join(f'{of[name]:.1%}' for of in whole_images)} ({name})" for name in explainers)
-    + (", by the original's training." if len(recipes) > 1 else ".")
+    "Of whole test images the networks that are retrained for the first network recognise "
+    + "; ".join(f"{accuracy_of(of, counted):.1%} ({name})" for name, of in first.items())
+    + "."
 )
 
 # %% tags=["hide-input"]
@@ -179,16 +176,10 @@ metrics = (
     fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
 )  # and metrics of yours, see the guide to forks
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = run.by_images(
+scores = run.table(
     "scores",
-    chosen,
     lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
-)
-run.save(scores, "scores")
-change = engine.agreement(chosen[0].model, chosen[0].x, chosen[0].target, chosen[0].precision)
-Markdown(
-    f"Forwards ran in {str(chosen[0].precision).removeprefix('torch.')}: the predicted class is the float32 one on "
-    f"{change['argmax']:.1%} of the clean images."
+    chosen,
 )
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-images-curves"}, "image": {"alt": "Grid of line charts, explainers by metrics: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
@@ -215,34 +206,34 @@ plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accu
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
 paper = own_tables if len(own_tables) else tables_of_paper.query("dataset == 'CIFAR-100'")
-sources = run.beside("correlations", paper)
+sources = {"published": paper, "measured": measured}
 
 # %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(run, scores))
+Markdown(summaries.best_order(scores, noise_shares, seeds))
 
 # %% [markdown]
 # ### Macro correlation
 
 # %% tags=["hide-input"]
-tables.beside(sources, "macro_correlation", explainer=["SG-SQ", "GradCAM"])
+tables.correlations(sources, "macro_correlation", explainer=["SG-SQ", "GradCAM"])
 
 # %% [markdown]
 # ### Micro correlation
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_correlation", explainer=["SG-SQ", "GradCAM"])
+tables.correlations(sources, "micro_correlation", explainer=["SG-SQ", "GradCAM"])
 
 # %% [markdown]
 # ### Micro rank
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_rank", explainer=["SG-SQ", "GradCAM"])
+tables.correlations(sources, "micro_rank", explainer=["SG-SQ", "GradCAM"])
 
 # %% [markdown]
 # ### LayerCAM (Table 10)
 
 # %% tags=["hide-input"]
-tables.beside(sources, "macro_correlation", explainer=["LayerCAM"])
+tables.correlations(sources, "macro_correlation", explainer=["LayerCAM"])
 
 # %% [markdown]
 # ### The paper's two data sets (Tables 1 and 2)
@@ -253,7 +244,7 @@ tables.beside(sources, "macro_correlation", explainer=["LayerCAM"])
 printed = comparisons.in_one_sign(tables_of_paper.query("table in (1, 2)"))
 tables.compared(dict(list(printed.groupby("dataset"))), rows=["level", "comparison", "metric"], columns=["explainer"])
 
-# %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The answer at the top of the page is another one, of areas over all sizes, of MoRF and LeRF together, and of the recorded run, where there is one. Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "At single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The order of the areas, of MoRF and LeRF together, is in the tables above. Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 plots.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]
@@ -286,10 +277,8 @@ run.claim(
 # is the network. A change is turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
-told = degraded.why_unordered(known, explainer="SG-SQ")
-possible = [Reason(question, what, found, above=0) for (question, what), found in told.items()]
-run.why("ff-sg-sq-macro", *possible, source=source)
+told = degraded.why_unordered(scores, explainer="SG-SQ")
+run.why("ff-sg-sq-macro", *(Reason(question, what, found, above=0) for (question, what), found in told.items()))
 
 # %% tags=["hide-input"]
 not_theirs if called == "Tiny-ImageNet" else run.claim(
@@ -325,7 +314,7 @@ run.claim(
 # %% tags=["hide-input"]
 possible = []
 for explainer in ("SG-SQ", "GradCAM"):
-    changed = partial(degraded.changed, known, explainer=explainer)
+    changed = partial(degraded.changed, scores, explainer=explainer)
     told = [
         ("Is Fidelity's order right?", "area with all noise − without", changed({"Fid-": -1}), {"above": 0}),
         ("Is ROAR's turned?", "area with all noise − without", changed({"ROAR-": -1}), {"below": 0}),
@@ -337,7 +326,7 @@ for explainer in ("SG-SQ", "GradCAM"):
         ),
     ]
     possible += [Reason(q, f"{explainer}, {what}", found, **bar) for q, what, found, bar in told]
-run.why("ff-lerf-easy", *possible, source=source)
+run.why("ff-lerf-easy", *possible)
 
 # %% tags=["hide-input"]
 prints = own_tables if len(own_tables) else tables_of_paper
@@ -362,22 +351,21 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-Markdown(summaries.unlike_print(run, measured, paper))
+Markdown(summaries.unlike_print(measured, paper))
 
 # %% [markdown]
 # Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,
 # F-Fidelity puts more pairs in the right order at single sizes than the other metric.
 
 # %% tags=["hide-input"]
-of_run, same = run.covering("scores", "explainer", "level", "noise_seed")
 of_lerf = stats.pairs_in_order(noise_shares, seeds, micro=True, better=-1)  # the less is lost, the better
 rows = {f"F-Fidelity − {METRICS[m].family}": {"other": m} for m in ("Fid-", "ROAR-", "RFid-")}
 columns = {name: {"explainer": name} for name in explainers}
 tables.estimates(
     rows,
     columns,
-    lambda at: stats.paired(same, {"metric": "FFid-"}, {"metric": at["other"]}, of_lerf, explainer=at["explainer"]),
-).set_caption(f"LeRF, at single sizes ({of_run})")
+    lambda at: stats.paired(scores, {"metric": "FFid-"}, {"metric": at["other"]}, of_lerf, explainer=at["explainer"]),
+).set_caption("LeRF, at single sizes")
 
 # %% tags=["hide-input"]
 unused = premise(

@@ -39,7 +39,7 @@ training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the masks
 
 # %% tags=["hide-input"]
-import dataclasses
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -54,7 +54,7 @@ from faithstudy import recipes as networks
 from faithstudy.claims import above, below, in_order, premise, within
 from faithstudy.diagnostics import Reason
 from faithstudy.networks.training import logits, trained
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import masking, tasks
 
 plots.theme()
@@ -78,24 +78,25 @@ def of_beta(share):
     return f"beta {share:g}"
 
 
-parts = []
-for recipe in recipes:
-    task = tasks.task(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
-    predicted = dataclasses.replace(task, target=logits(task.model, task.x).argmax(1))
-    for metric, about in (("accuracy", task), ("agreement", predicted)):
-        for asked in ("original", "fine-tuned"):
-            found = masking.masked(about, masked, seed=seed, networks=(asked,))
-            parts.append(found.labelled(metric=metric, network=asked))
-        for share in (0.0, *betas):
-            tuned = dataclasses.replace(
-                recipe["fine-tuned"], mask_share=share, limit=sweep_limit or recipe["original"].limit
-            )
-            found = masking.masked(
-                dataclasses.replace(about, tuned=trained(tuned)), masked, seed=seed, networks=("fine-tuned",)
-            )
-            parts.append(found.labelled(metric=metric, network=of_beta(share)))
-scores = Scores.concat(parts)
-run.save(scores, "scores")
+def measure(task):
+    """Accuracy and agreement of the networks of one training."""
+    recipe = next(r for r in recipes if r["original"].seed == task.training_seed)
+    of_sweep = {"mask_share": 0.0, "limit": sweep_limit or recipe["original"].limit}
+    networks_of = {"original": task.model, "fine-tuned": task.tuned}
+    for share in (0.0, *betas):
+        networks_of[of_beta(share)] = trained(replace(recipe["fine-tuned"], **of_sweep | {"mask_share": share}))
+    target = {"accuracy": task.target, "agreement": logits(task.model, task.x).argmax(1)}
+    return Scores.concat(
+        masking.masked(
+            replace(task, tuned=network, target=target[metric]), masked, seed=seed, networks=("fine-tuned",)
+        ).labelled(metric=metric, network=name)
+        for metric in target
+        for name, network in networks_of.items()
+    )
+
+
+chosen = [partial(tasks.task, r["original"], images, tuned=r["fine-tuned"], precision=precision) for r in recipes]
+scores = run.table("scores", measure, chosen)
 
 # %% [markdown]
 # ## Table 8, images
@@ -112,18 +113,15 @@ table8 = masking.accuracies(scores.where(metric="accuracy", network=["original",
 table8 = table8[table8["masked"].isin(shares)].assign(dataset=called, architecture="ResNet")
 run.save(table8, "robustness")
 paper = published.load("ffidelity_robustness")
-kept = recorded("f-fidelity/robustness", "robustness")
 sources = {
     "published": paper.query("dataset == 'CIFAR-100' and architecture == 'ResNet'").rename(
         columns={"model": "network", "masked_fraction": "masked"}
     ),
-    "recorded": kept.frame if kept else None,
-    "this build": table8,
+    "measured": table8,
 }
 sources = {
     name: f.rename(columns={"accuracy": "mean"}).assign(masked=f["masked"].map("{:.0%} masked".format))
     for name, f in sources.items()
-    if f is not None
 }
 tables.styled(tables.side_by_side(sources, rows=["network"], columns=["masked"]))
 
@@ -180,15 +178,13 @@ run.claim(
 # whole share: a network that was fine-tuned like that is asked, too. The bar is the claim's.
 
 # %% tags=["hide-input"]
-always = {r["original"].seed: dataclasses.replace(r["fine-tuned"], mask_exactly=True) for r in recipes}
-always = [tasks.task(r["original"], images, tuned=always[r["original"].seed], precision=precision) for r in recipes]
-always = Scores.concat(masking.masked(s, masked, seed=seed, networks=("fine-tuned",)) for s in always)
-always = always.labelled(network="always a tenth")
-run.save(always, "always")
-source, known = run.covering("scores")
-of_always, always = run.covering("always")
-hits = known.where(metric="accuracy")
-few = min(share for share in next(iter(hits)).sizes if share > 0)
+exactly = [(r["original"], replace(r["fine-tuned"], mask_exactly=True)) for r in recipes]
+always = run.table(
+    "always",
+    lambda task: masking.masked(task, masked, seed=seed, networks=("fine-tuned",)).labelled(network="always a tenth"),
+    [partial(tasks.task, original, images, tuned=tuned, precision=precision) for original, tuned in exactly],
+)
+hits, few = scores.where(metric="accuracy"), min(share for share in masked if share > 0)
 asked = partial(Reason, below=0.05, said=tables.share)
 run.why(
     "ff-robust",
@@ -201,9 +197,7 @@ run.why(
         asked(
             "Would more masks in training do?",
             f"lost to a tenth, fine-tuned with β {share:g}",
-            stats.estimate(hits, masking.lost(0.1), network=of_beta(share))
-            if of_beta(share) in hits.labels("network")
-            else None,
+            stats.estimate(hits, masking.lost(0.1), network=of_beta(share)),
         )
         for share in betas
         if share > beta
@@ -212,9 +206,7 @@ run.why(
         "Would the code's masks do?",
         f"lost to a tenth, fine-tuned on always {100 * beta:g} %",
         stats.estimate(always, masking.lost(0.1)),
-        source=of_always,
     ),
-    source=source,
 )
 
 # %% [markdown]
@@ -292,14 +284,11 @@ run.claim(
 # **Why?** Is it the masks that cost accuracy on whole images, or that training goes on? β = 0 trains on without masks, so that what
 # another β differs in from it is the masks' doing. And from which β on do they cost it? The bar is the claim's, as a loss.
 
+
 # %% tags=["hide-input"]
-there = hits.labels("network")
-
-
 def changed(share, other):
-    """How the accuracy on whole images differs between two networks; of β 0 an older run has none."""
-    names = of_beta(share), other
-    return stats.paired(hits, *({"network": n} for n in names), masking.at(0.0)) if {*names} <= {*there} else None
+    """How the accuracy on whole images differs between two networks."""
+    return stats.paired(hits, {"network": of_beta(share)}, {"network": other}, masking.at(0.0))
 
 
 asked = partial(Reason, below=-0.05, said=tables.share)
@@ -310,15 +299,13 @@ run.why(
         asked("Do the masks cost more than 5 points?", f"β {share:g} − β 0", changed(share, of_beta(0.0)))
         for share in betas
     ),
-    source=source,
 )
 
 # %% [markdown]
 # ## What this warrants
 #
 # {py:func}`faithlab.metrics.robustness.advise` reads such a curve and names the simplest metric whose masks the network
-# bears. It asks for two standard errors of room, so that few images do not pass for robustness. The advice is by the images of this build;
-# where it names F-Fidelity for a network that is fine-tuned already, that was not enough.
+# bears. It asks for two standard errors of room, so that few images do not pass for robustness. Where it names F-Fidelity for a network that is fine-tuned already, that was not enough.
 
 # %% tags=["hide-input"]
 advice = pd.DataFrame(

@@ -51,11 +51,11 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
+import torch
 
 from faithlab import stats
 from faithlab.explainers import refine
 from faithlab.metrics import METRICS
-from faithlab.scores import Scores
 from faithstudy import plots, tables
 from faithstudy.claims import above, in_order, premise
 from faithstudy.data import datasets
@@ -120,23 +120,30 @@ metrics = {
     for way in "+-"
 }
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = Scores.concat(
-    degraded.degraded(
-        {name: of for name, of in metrics.items() if settings[of.family]["beta"] == b},
-        task,
-        tasks.attributions(task, {explainer: refine.magnitude(explainer)}),
-        **trial,
-    )
-    for of_network in chosen.values()
-    for b, task in of_network.items()
+every = [task for of_network in chosen.values() for task in of_network.values()]
+tuned_with = {task.tuned: b for of_network in chosen.values() for b, task in of_network.items()}
+
+
+def measure(task, most=None):
+    """The settings of a network's β, with so many draws at most."""
+    of_beta = {
+        name: of
+        for name, of in metrics.items()
+        if settings[of.family]["beta"] == tuned_with[task.tuned]
+        and settings[of.family]["draws"] <= (most or max(vary_draws))
+    }
+    return degraded.degraded(of_beta, task, tasks.attributions(task, {explainer: refine.magnitude(explainer)}), **trial)
+
+
+few = chosen[training_seeds[0]][beta].part(torch.arange(min(4, images)))
+scores = run.table("scores", measure, every, again=lambda: measure(few, most=draws))
+whole = run.table(
+    "masking",
+    lambda task: masking.masked(task, (0.0, beta), seed=seed).labelled(
+        explainer=f"random, β = {tuned_with[task.tuned]:g}"
+    ),
+    every,
 )
-run.save(scores, "scores")
-whole = Scores.concat(
-    masking.masked(task, (0.0, beta), seed=seed).labelled(explainer=f"random, β = {b:g}")
-    for of_network in chosen.values()
-    for b, task in of_network.items()
-)
-run.save(whole, "masking")
 accuracies = masking.accuracies(whole).query("masked == 0").rename(columns={"accuracy": "mean", "explainer": "β"})
 accuracies["β"] = accuracies["β"].str.removeprefix("random, β = ")
 tables.compared({"accuracy": accuracies}, rows=["β"], columns=["network"])
@@ -166,7 +173,7 @@ for axes, parameter in zip(panels, varied, strict=True):
     axes.set(xlabel=f"{signs[parameter]} (else {usual[parameter]:g})", ylim=(-1.1, 1.1))
 panels[0].set_ylabel("correlation × ideal")
 plots.key(figure, panels[0])
-plots.show(figure)
+plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% [markdown]
 # All of them as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
@@ -174,7 +181,7 @@ plots.show(figure)
 # %% tags=["hide-input"]
 tables.styled(
     tables.side_by_side(
-        {"this build": comparisons.in_one_sign(measured)},
+        comparisons.in_one_sign(measured),
         rows=["parameter", "value"],
         columns=["level", "comparison"],
         order=[*signs.values(), *(f"{v:g}" for v in sorted({v for values in varied.values() for v in values}))],
@@ -237,21 +244,20 @@ run.claim(
 # noise show more with more draws, or where more is removed? A change is that of the area, turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
 possible, reason = [], partial(Reason, above=0, said=partial(tables.number, digits=4))
 for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     usual, worse = {f"FFid{way}, usual": side}, f"{direction}, usual: how much worse the area is"
-    step, least = degraded.least_step(known, usual)
-    every = degraded.changed(known, usual)
-    possible.append(reason("Does all noise make the area worse?", f"{worse} with all noise", every))
+    step, least = degraded.least_step(scores, usual)
+    changed = degraded.changed(scores, usual)
+    possible.append(reason("Does all noise make the area worse?", f"{worse} with all noise", changed))
     possible.append(reason("Is the least sure step clear?", f"{worse} {step}", least))
 for sign in signs.values():
-    others = [m.removeprefix("FFid-, ") for m in known.labels("metric") if m.startswith(f"FFid-, {sign} = ")]
+    others = [m.removeprefix("FFid-, ") for m in metrics if m.startswith(f"FFid-, {sign} = ")]
     most = max(others, key=lambda name: float(name.split(" = ")[1]), default="usual")
-    more = degraded.changed(known, {"FFid-, usual": 1, f"FFid-, {most}": -1}) if others else None
+    more = degraded.changed(scores, {"FFid-, usual": 1, f"FFid-, {most}": -1}) if others else None
     asked = f"LeRF: how much worse the area is with all noise, {most} − usual"
     possible.append(reason("Does noise show more with more draws, α or β?", asked, more))
-run.why("ff-insensitive", *possible, source=source)
+run.why("ff-insensitive", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -39,7 +39,7 @@ tuning_epochs = 1  # of its fine-tuning on random masks
 train_limit = None  # training images of vehicles, and reviews; None: all
 vehicles = 400  # images of vehicles
 photographs = 400  # of CIFAR-10, for each network
-training_seeds = [0, 1, 2]  # of the networks of the photographs; three in study
+training_seeds = [0, 1, 2]  # of the networks of the photographs
 texts = 280  # sentences
 phrase = 12  # tokens that are left of a sentence where the explanation is known
 series = 60  # time series
@@ -64,7 +64,7 @@ seed = 0  # of places, searches and random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
-import math
+import itertools
 from functools import partial
 
 import pandas as pd
@@ -72,13 +72,13 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import segments, stats
-from faithlab.metrics.size import GRID, Setting
+from faithlab.metrics.size import Setting
 from faithlab.scores import Scores
 from faithstudy import plots, recipes, summaries, tables
 from faithstudy.data import datasets
 from faithstudy.diagnostics import Reason
 from faithstudy.networks.training import Recipe
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import sizes
 
 plots.theme()
@@ -89,8 +89,7 @@ run = Run("f-fidelity/sizes-beyond-digits", globals())
 #
 # - **Vehicles**: each pasted at a random place of an animal's photograph, as [there](../few-class-fidelity/natural-images). Nothing
 #   outside the square can tell the class, so the square is the explanation. Its own pixels need not matter equally.
-# - **Photographs**: CIFAR-10 and the pairs of ResNet-9 that ship with the study: the first one, in the recorded run all three. Nobody
-#   knows the truth.
+# - **Photographs**: CIFAR-10 and the three pairs of ResNet-9 that ship with the study. Nobody knows the truth.
 # - **Sentences**: film reviews of 32 tokens and the LSTM of [](text). Nobody knows the truth.
 # - **Phrases**: the same sentences, all tokens blank but a run of a few, which are the explanation. This is the digit on black, for texts.
 # - **Series**: a smart watch's 100 steps and the LSTM of [](time-series). Nobody knows the truth.
@@ -159,10 +158,36 @@ tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features"
 # explainers, signed: what speaks for the class comes first.
 # Where *TRACE* has no row below it was not searched: for each input a search takes thousands of forwards.
 
+
 # %% tags=["hide-input"]
-rankings = [c.rankings(search_steps * (c.task.dataset.split(" of ")[0] in searched)) for c in cases]
-scores = Scores.concat(c.ask(own) for c, own in zip(cases, rankings, strict=True))
-run.save(scores, "scores")
+def case_of(task):
+    """Inputs of a kind and network, as a case."""
+    about = (task.dataset, task.training_seed)
+    return next(c for c in cases if (c.task.dataset, c.task.training_seed) == about).of(task)
+
+
+def ranked(c, search=True):
+    """Attributions of inputs by name, with the order of a search where it was asked for, and can be."""
+    return c.rankings(search_steps * (search and c.task.dataset.split(" of ")[0] in searched))
+
+
+def measure(task):
+    """FFid+ of all rankings of inputs of one kind."""
+    c = case_of(task)
+    return c.ask(ranked(c))
+
+
+def first_of(c, inputs):
+    """The first inputs of a case."""
+    return c.of(c.task.part(torch.arange(min(inputs, len(c.task.x)))))
+
+
+def first_of_each():
+    """The same of the first inputs of each kind, without the orders that are searched."""
+    return Scores.concat(c.ask(ranked(c, search=False)) for c in (first_of(c, 4) for c in kinds.values()))
+
+
+scores = run.table("scores", measure, [c.task for c in cases], again=first_of_each)
 
 # %% [markdown]
 # ## Do the curves rise and fall where the law says?
@@ -201,24 +226,17 @@ run.claim(
 # explanation's rise less its fall, against the random ranking's.
 
 # %% tags=["hide-input"]
-of_curves, possible = ({s.metric for c in certain for s in c.settings}, len(fractions)), []
-source, known = next(
-    (name, of)
-    for name, of in run.beside("scores").items()
-    if of_curves[0] <= {*of.labels("metric")} and len(next(iter(of)).sizes) == of_curves[1]
-)
-recipe_of = {name: recipe for name, recipe, *_ in asked}
+possible, recipe_of = [], {name: recipe for name, recipe, *_ in asked}
 for c in certain:
     rise, fall = (c.law(name)["of"] for name in ("rise", "fall"))
-    seen = stats.paired(
-        known, {"explainer": "truth"}, {"explainer": "random"}, stats.difference(rise, fall), dataset=c.task.dataset
-    )
+    control = ({"explainer": "truth"}, {"explainer": "random"})
+    seen = stats.paired(scores, *control, stats.difference(rise, fall), dataset=c.task.dataset)
     recipe = recipe_of[c.task.dataset]
     held = len(datasets.load(recipe.data, "test", **recipe.data_options))
     said = c.task.dataset.replace(" of ", " on ").replace("%", " % of the image")
     said += f", of {held:,} test inputs: rise − fall, truth − random"
     possible.append(Reason("Is the law seen at all?", said, seen, above=0))
-run.why("ff-theorem-networks", *possible, source=source)
+run.why("ff-theorem-networks", *possible)
 
 # %% [markdown]
 # ## Is there a size, and which?
@@ -228,45 +246,46 @@ run.why("ff-theorem-networks", *possible, source=source)
 # an open mark without an interval: no test supports it. A size that is one can be found again: where one is named, the
 # ranking is read twice more, from every other input and from the rest, and *again in* counts these halves. Up to one in twenty would be
 # named by chance, if all were smooth decays. Where *centre* has a size, a size is no praise: it knows nothing of the network.
-# The table lists what is named. A recorded interval that begins at the smallest size that is tried counts as refused, as it would be today.
+# The table lists what is named.
 
 
 # %% tags=["hide-input"]
-read = sizes.tabulated(cases, rankings, scores)
-table = read.drop(columns=["of", "read"])
-run.save(table, "sizes")
-kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
-best = kept.frame.fillna({"refusal": ""}) if kept else table
-# A record from before such readings were refused.
-early = best["low"] <= (math.ceil(round(step / GRID, 6)) * GRID + 1e-9 if kept else 0)
-if early.any():
-    today = [float("nan")] * 3 + ["it may be smaller than the sweep shows"]
-    best.loc[early, ["size", "low", "high", "refusal"]] = today
+def names_of(c):
+    """The rankings of a case."""
+    return scores.where(dataset=c.task.dataset, training_seed=c.task.training_seed).labels("explainer")
+
+
+def read_together(cases, names):
+    """What is read of rankings of all inputs of a kind."""
+    return sizes.tabulated(cases, names, scores).drop(columns=["of", "read"])
+
+
+of_all, of_first = (
+    partial(read_together, cs, [names_of(c)[:n] for c in cs]) for cs, n in ((cases, None), (certain, 1))
+)
+table = run.table("sizes", of_all, again=lambda: of_first().drop(columns="refusal"))
+table = table.fillna({"refusal": ""})
 controls = ["truth", "random", "centre"]
-true = table[table["ranking"] == "truth"]
-runs = ({"recorded": best} if kept else {}) | {"this build": table}
-found = pd.concat(of.assign(run=name) for name, of in runs.items()).dropna(subset="size")
+true, found = table[table["ranking"] == "truth"], table.dropna(subset="size")
 interval = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in found.itertuples()]
 found = found.assign(size=interval, truth=found["truth"].map("{:.2f}".format).replace("nan", "unknown"))
 called = {"training_seed": "network", "truth": "true size", "halves": "again in"}
-tables.prose(found[["run", "data", "training_seed", "ranking", "size", "truth", "halves"]].rename(columns=called))
+tables.prose(found[["data", "training_seed", "ranking", "size", "truth", "halves"]].rename(columns=called))
 
 # %% tags=["hide-input", "headline"]
-source = summaries.best(run, "sizes", table).source
-asked_of = best if source.startswith("recorded") else table  # with today's refusals
-others, known = asked_of[~asked_of["ranking"].isin(controls)], asked_of[asked_of["ranking"] == "truth"]
-sized, found_again = int(others["size"].count()), known.query("halves == 2")["data"]
+others = table[~table["ranking"].isin(controls)]
+sized, found_again = int(others["size"].count()), true.query("halves == 2")["data"]
 answer = "Most do" if 2 * sized > len(others) else "Some may" if sized > 0.05 * len(others) else "None is seen"
-of_centre = asked_of[asked_of["ranking"] == "centre"]
+of_centre = table[table["ranking"] == "centre"]
 middle = f", and the order from the centre outwards, which looks at no network, has one in {of_centre['size'].count()} of {len(of_centre)}"
 true_ones = [
     f"{r.data}, {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
-    for r in known.dropna(subset="size").itertuples()
+    for r in true.dropna(subset="size").itertuples()
 ]
 Markdown(
     f"**{answer}**: of {len(others)} rankings by explainers and by search {sized or 'none'} ha{'s' if sized < 2 else 've'} a size that is "
-    f"named, where chance would name up to {0.05 * len(others):.1f}{middle}; the known explanation has one in {len(known['size'].dropna())} of "
-    f"{len(known)} kinds of data"
+    f"named, where chance would name up to {0.05 * len(others):.1f}{middle}; the known explanation has one in {true['size'].count()} of "
+    f"{len(true)} kinds of data"
     + f" ({'; '.join(true_ones)})" * bool(true_ones)
     + ". "
     + (
@@ -274,25 +293,25 @@ Markdown(
         if len(found_again)
         else "The known end is not found in both halves of the inputs again in any, so that the inputs may be too few"
     )
-    + f" ({source}: {others['data'].nunique()} kinds of data, {asked_of['inputs'].min()} to {asked_of['inputs'].max()} inputs of each)."
+    + f" ({others['data'].nunique()} kinds of data, {table['inputs'].min()} to {table['inputs'].max()} inputs of each)."
 )
 
 # %% [markdown]
-# In the figure of all sizes each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs'
-# networks stand one below the other.
+# In the figure of all sizes each panel is a kind of data, each row a ranking. The photographs' networks stand one below the other.
 
-# %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
-plots.named_sizes(best, longest)
+# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
+plots.named_sizes(table, longest)
 
 # %% [markdown]
-# The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
+# The curves behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
 
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named. Of photographs the caps are half of those in the key.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
 behind, known = {}, {}  # by name: what was read, and the known size
-for name, of in read.groupby("data", sort=False):
+for name, of in table.groupby("data", sort=False):
     unknown = kinds[name].known is None
     row = of.loc[of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if unknown else of.index[0]]
-    behind[f"{name}, {row['ranking']}"] = row["read"]
+    c = next(c for c in cases if (c.task.dataset, c.task.training_seed) == (name, row["training_seed"]))
+    behind[f"{name}, {row['ranking']}"] = c.read(scores, row["ranking"])
     known |= {} if unknown else {f"{name}, {row['ranking']}": row["truth"]}
 plots.plateaus(behind, truth=known)
 
@@ -327,15 +346,16 @@ plots.movable(behind)
 
 # %% tags=["hide-input"]
 swept = fractions[1::2]  # of single inputs
-of_kind = {c.task.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
 vocabulary = datasets.load(recipes.LSTM.data, "test", **recipes.LSTM.data_options).vocabulary
 
 
 def chosen(kind, ranking):
     """Of the inputs of a kind that lose most one that has a size, if one of the first three has: its place, its size, and how it was chosen."""
-    c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
-    reading = partial(c.read_one, own[ranking], draws=shown_draws, fractions=swept)
-    return c, own[ranking], *sizes.first_named(c.lost(scores, ranking), reading, 3)
+    c = next(c for name, c in kinds.items() if name.startswith(kind))
+    c = c.of(c.task.part(c.lost(scores, ranking).argsort(descending=True, stable=True)[:3]))
+    own = ranked(c, search=False)[ranking]
+    reading = partial(c.read_one, own, draws=shown_draws, fractions=swept)
+    return c, own, *sizes.first_named(torch.zeros(len(own)), reading, len(own))
 
 
 def one_figure(kind, searched=False):
@@ -393,46 +413,63 @@ one_figure("spans")
 # subsets; then the inputs of a class together; then those of each network. Of readings without any end one in twenty would name a size by
 # chance.
 
-# %% tags=["hide-input"]
-each = []
-pictured = ((c, own) for c, own in zip(cases, rankings, strict=True) if c.task.network == "ResNet-9")
-for c, name, ranking in ((c, name, own[name]) for c, own in pictured for name in one_by if name in own):
-    for at in range(min(ones, len(c.task.x))):
-        of = c.read_one(ranking, at, one_draws, swept)
-        row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
-        row |= {"image": int(c.task.images[at]), "class": c.classes[int(c.task.target[at])]}
-        each.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
-each = pd.DataFrame(each)
-run.save(each, "each")
 
-# %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles. Of the recorded run where there is one.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
-singly, _, from_run, _ = summaries.best(run, "each", each)
-which = singly["data"] + ", network " + singly["training_seed"].astype(str) + ": " + singly["ranking"]
-plots.single_sizes(singly.assign(which=which), "which", longest, true["truth"].iloc[0])
+# %% tags=["hide-input"]
+def read_singly(cases, inputs, search=True):
+    """What is read of the first inputs of some kinds, each by itself."""
+    rows = []
+    for c in (first_of(c, inputs) for c in cases):
+        own = ranked(c, search)
+        for name, at in itertools.product((name for name in one_by if name in own), range(len(c.task.x))):
+            of = c.read_one(own[name], at, one_draws, swept)
+            row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
+            row |= {"image": int(c.task.images[at]), "class": c.classes[int(c.task.target[at])]}
+            rows.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
+    return pd.DataFrame(rows)
+
+
+pictured = [c for c in cases if c.task.network == "ResNet-9"]
+
+
+def of_one():
+    """The same of one image, without the words of a refusal, which have a p-value that rounding changes."""
+    return read_singly(pictured[:1], 1, search=False).drop(columns="refusal")
+
+
+each = run.table("each", partial(read_singly, pictured, ones), again=of_one)
+
+# %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
+which = each["data"] + ", network " + each["training_seed"].astype(str) + ": " + each["ranking"]
+plots.single_sizes(each.assign(which=which), "which", longest, true["truth"].iloc[0])
 
 # %% [markdown]
 # By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the
 # rule's level times the number asked, if all were smooth decays.
 
+
 # %% tags=["hide-input"]
-classes = []
-for c, name in read.loc[~read["ranking"].isin(controls[1:]), ["of", "ranking"]].itertuples(index=False):
-    for label in c.task.target.unique().tolist():
-        rows = (c.task.target == label).cpu()
-        if rows.sum() >= class_least:
-            of = c.read(scores, name, rows)
-            row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
-            row |= {"class": c.classes[label], "inputs": of.rows}
-            classes.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
-classes = pd.DataFrame(classes)
-run.save(classes, "classes")
-alone = singly[singly["ranking"] != "truth"]
+def read_classes(of):
+    """What is read of the inputs of each class, by case and ranking."""
+    found = []
+    for c, name in of:
+        for label in c.task.target.unique().tolist():
+            rows = (c.task.target == label).cpu()
+            if rows.sum() >= class_least:
+                of = c.read(scores, name, rows)
+                row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
+                row |= {"class": c.classes[label], "inputs": of.rows}
+                found.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
+    return pd.DataFrame(found)
+
+
+sorted_by = [(c, name) for c in cases for name in names_of(c) if name not in controls[1:]]
+classes = run.table(
+    "classes", partial(read_classes, sorted_by), again=lambda: read_classes(sorted_by[:1]).drop(columns="refusal")
+)
+alone = each[each["ranking"] != "truth"]
 counted = [
     (what, len(of), of["size"].count(), f"{0.05 * len(of):.1f}")
-    for what, of in (
-        (f"single images, by the real rankings ({from_run})", alone),
-        ("single classes (this build)", classes),
-    )
+    for what, of in (("single images, by the real rankings", alone), ("single classes", classes))
 ]
 tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "by chance, up to"]))
 
@@ -452,7 +489,7 @@ for data, of in alone.groupby("data", sort=False):
     text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, of an image's readings {tables.share(rate)}, {more}"
     if len(named) > 3:
         text += f"; half of these sizes lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
-    lines.append(text + f" ({from_run}).")
+    lines.append(f"{text}.")
 Markdown("\n".join(lines) + "\n\nWhy there are more, where there are, this page does not tell." * bool(lines))
 
 # %% [markdown]

@@ -55,6 +55,8 @@ precision = "bfloat16"  # of forwards of photographs, where the device computes 
 seed = 0  # of places and random subsets
 
 # %% tags=["hide-input"]
+import dataclasses
+import functools
 from functools import partial
 
 import pandas as pd
@@ -63,14 +65,15 @@ from IPython.display import Markdown
 from torch.nn import functional
 
 from faithlab import segments
-from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read
-from faithlab.outputs import correct
+from faithlab.metrics import evaluate
+from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read, sweep
+from faithlab.outputs import correct, probability
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import plots, recipes, summaries, tables
 from faithstudy.data import datasets
 from faithstudy.networks import pretrained
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import sizes, tasks
 
 plots.theme()
@@ -141,51 +144,139 @@ def written(kind, blank, **how):
     return sizes.case(kind, tuned, sentences, settings, fractions, **how)
 
 
-foolbox = datasets.load("imagenet-foolbox", "test")
-cases = [pictured(kind, foolbox, photographs, torch.arange(20)) for kind in ("photographs", "smaller photographs")]
-if folder:
-    more = datasets.load("imagenet-folder", "test", path=folder, limit=2 * more_photographs, seed=seed)
-    named = ("photographs of the folder", "smaller photographs of the folder")
-    cases += [pictured(kind, more, more_photographs, torch.arange(len(more))) for kind in named]
-if sentences:
-    cases += [written("SST-2", 0.0), written("phrases of SST-2", 1 - phrase / 32, left=phrase)]
-rows = []
-for c in cases:
-    explain = "unknown" if c.known is None else f"{c.known.double().mean():.0%}"
-    features = segments.count(c.task.segments)
-    rows.append((c.task.dataset, c.task.network, len(c.task.x), features, explain))
-tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features", "that explain"]))
+@functools.cache
+def case_of(kind):
+    """Inputs of a kind."""
+    if "of the folder" in kind:
+        more = datasets.load("imagenet-folder", "test", path=folder, limit=2 * more_photographs, seed=seed)
+        return pictured(kind, more, more_photographs, torch.arange(len(more)))
+    if "photographs" in kind:
+        return pictured(kind, datasets.load("imagenet-foolbox", "test"), photographs, torch.arange(20))
+    return written(kind, 1 - phrase / 32, left=phrase) if "phrases" in kind else written(kind, 0.0)
+
+
+kinds = ["photographs", "smaller photographs"]
+kinds += ["photographs of the folder", "smaller photographs of the folder"] if folder else []
+kinds += ["SST-2", "phrases of SST-2"] if sentences else []
+
+
+def task_of(kind):
+    """The same, as they are measured."""
+    return case_of(kind).task
+
+
+def measure(task):
+    """FFid+ of all rankings of inputs of one kind."""
+    c = case_of(task.dataset).of(task)
+    return c.ask(c.rankings(batch_size=16))
+
+
+def first_of_both():
+    """The same of the first photographs, as they are and smaller."""
+    return Scores.concat(measure(task_of(kind).part(torch.arange(min(2, len(task_of(kind).x))))) for kind in kinds[:2])
+
+
+scores = run.table("scores", measure, [partial(task_of, kind) for kind in kinds], again=first_of_both)
+
+# %% [markdown]
+# The curves of all inputs of a kind are read together. *Truth* is the known explanation, in random order within and without; *random* and
+# *centre* know nothing. A size that is one can be found again: where one is named, the ranking is read twice more, from every other
+# input and from the rest.
+
+
+# %% tags=["hide-input"]
+def features_of(kind):
+    """How many features there are."""
+    return segments.count(task_of(kinds[0]).segments) if "photographs" in kind else 32
+
+
+def read_together(kind, ranking):
+    """What is read of all inputs of a kind."""
+    of = curves(scores, settings, dataset=kind, explainer=ranking)
+    return read(of, fractions, settings, features_of(kind), seed=seed)
+
+
+def read_all():
+    """What is read of each ranking."""
+    cases, names = zip(
+        *((case_of(kind), scores.where(dataset=kind).labels("explainer")) for kind in kinds), strict=True
+    )
+    return sizes.tabulated(cases, names, scores).drop(columns=["of", "read"])
+
+
+def read_known():
+    """The same of the known explanations, without the words of a refusal, which have a p-value that rounding changes."""
+    found = [(kind, read_together(kind, "truth")) for kind in scores.where(explainer="truth").labels("dataset")]
+    numbers = ({"size": of.fraction, "low": of.low, "high": of.high} for _, of in found)
+    return pd.DataFrame({"data": k, "ranking": "truth"} | of for (k, _), of in zip(found, numbers, strict=True))
+
+
+table = run.table("sizes", read_all, again=read_known)
+table = table.fillna({"refusal": ""})
+of_kind = table.groupby("data", sort=False).agg({"inputs": "first", "truth": "max"}).reset_index()
+of_kind["network"] = [scores.where(dataset=kind).labels("network")[0] for kind in of_kind["data"]]
+of_kind["features"] = of_kind["data"].map(features_of)
+of_kind["that explain"] = of_kind["truth"].map("{:.0%}".format).replace("nan%", "unknown")
+tables.prose(of_kind[["data", "network", "inputs", "features", "that explain"]])
 
 # %% [markdown]
 # ## See one
 #
 # Two photographs: a smaller one on its ground, with its known explanation in random order, and one as it is, with Grad-CAM. Of each
-# kind the three that lose most, in the mean over all settings and sizes, are read, and the first that has a size is shown; where
+# kind the two that lose most, in the mean over all settings and sizes, are read, and the first that has a size is shown; where
 # there are too few draws to name any, the one that loses most.
 
 # %% tags=["hide-input"]
-rankings = [c.rankings(batch_size=16) for c in cases]
-scores = Scores.concat(c.ask(own) for c, own in zip(cases, rankings, strict=True))
-run.save(scores, "scores")
-readings = {
-    (c.task.dataset, name): [c.read_one(own[name], at, one_draws) for at in range(min(ones, len(c.task.x)))]
-    for c, own in zip(cases, rankings, strict=True)
-    for name in one_by
-    if name in own
-}
+by_caps, columns = settings[: len(betas)], [f"{s:g}" for s in fractions.tolist()]
+one_of = {"smaller photographs": "truth", "photographs": "Grad-CAM"}  # the ranking that is shown, by kind
 
 
-tried = 3 if shown_draws >= LEAST_ROWS else 1  # fewer draws name no size of any
+def most_lost(kind, count):
+    """The inputs of a kind that lose most."""
+    c, block = case_of(kind), scores.where(dataset=kind, explainer=one_of[kind], metric=settings[0].metric).blocks[0]
+    first = block.images[c.lost(scores, one_of[kind]).argsort(descending=True, stable=True)]
+    places = [c.task.images.tolist().index(image) for image in first.tolist() if image in c.task.images]
+    return c.of(c.task.part(torch.tensor(places[:count])))
 
 
-def most_lost(place, ranking):
-    """Of the photographs of a kind that lose most one that has a size, if one has: its size, the known one, how it was chosen, its figure."""
-    c, own = cases[place], rankings[place][ranking]
-    at, size, how = sizes.first_named(c.lost(scores, ranking), partial(c.read_one, own, draws=shown_draws), tried)
-    x = c.task.x[at].cpu()
-    shown = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
-    known = None if c.known is None else float(c.known[at].double().mean())
-    return size, known, how, plots.explanation_size(size, shown, own[at], c.task.segments, truth=known)
+def measure_shown(kinds, count, draws):
+    """What photographs of some kinds lose, each by itself: a row for each cap and draw, a column for each size."""
+    tables_of = []
+    for c, kind in ((most_lost(kind, count), kind) for kind in kinds):
+        ranking = c.rankings(batch_size=16)[one_of[kind]]
+        for at, image in enumerate(c.task.images.tolist()):
+            copies = c.task.part(torch.full((draws,), at))
+            copies = dataclasses.replace(copies, images=torch.arange(draws))
+            asked = sweep(by_caps, fractions, draws=1, seed=seed)
+            asked = {name: metric.given(output=probability) for name, metric in asked.items()}
+            for block in evaluate(asked, copies, {"one": ranking[[at]].expand(draws, -1)}):
+                rows = pd.DataFrame(block.values.numpy(), columns=columns).round(5)
+                rows.insert(0, "draw", range(draws))
+                tables_of.append(pd.DataFrame({"data": kind, "image": image, "cap": block.labels["metric"]} | {**rows}))
+    return pd.concat(tables_of, ignore_index=True)
+
+
+shown = run.table(
+    "shown", partial(measure_shown, [*one_of], 2, shown_draws), again=partial(measure_shown, kinds[1:2], 1, 2)
+)
+
+
+def pictured_one(kind):
+    """Of the photographs of a kind one that has a size, if one has: its size, the known one, how it was chosen, its figure."""
+    rows, c = shown[shown["data"] == kind], most_lost(kind, 2)
+    images = rows["image"].unique().tolist()
+
+    def read_one(at):
+        own = rows[rows["image"] == images[at]]
+        of = [torch.tensor(own.loc[own["cap"] == s.metric, columns].to_numpy()) for s in by_caps]
+        return read(torch.stack(of, 1), fractions, by_caps, features_of(kind))
+
+    at, size, how = sizes.first_named(torch.zeros(len(images)), read_one, len(images))
+    c = c.of(c.task.part(torch.tensor([c.task.images.tolist().index(images[at])])))
+    x = c.task.x[0].cpu()
+    x, known = (x - x.amin()) / (x.amax() - x.amin()), None if c.known is None else float(c.known.double().mean())
+    ranking = c.rankings(batch_size=16)[one_of[kind]][0]
+    return size, known, how, plots.explanation_size(size, x.permute(1, 2, 0), ranking, c.task.segments, truth=known)
 
 
 def said_of(which, size, known, how):
@@ -201,7 +292,7 @@ def said_of(which, size, known, how):
     return f"{text}, which {'holds' if holds(size.low, size.high, known) else 'misses'} the known {known:.2f}."
 
 
-(*of_known, known_figure), (*of_real, real_figure) = most_lost(1, "truth"), most_lost(0, "Grad-CAM")
+(*of_known, known_figure), (*of_real, real_figure) = map(pictured_one, one_of)
 Markdown(f"{said_of('The smaller photograph', *of_known)} {said_of('The one as it is', *of_real)}")
 
 # %% mystnb={"figure": {"caption": "A photograph made smaller, and its known explanation in random order: the curves, and what the size keeps, if it has one.", "name": "ff-photographs-known"}, "image": {"alt": "A small photograph on a grey ground, the square that it covers, and curves of FFid+ over size for several caps."}} tags=["hide-input", "answer"]
@@ -212,32 +303,20 @@ real_figure
 
 # %% [markdown]
 # ## Is there a size, of many together?
-#
-# The curves of all inputs of a kind are read together. *Truth* is the known explanation in random order within and
-# without, *random* and *centre* know nothing. A size that is one can be found again: where one is named, the ranking is read twice more,
-# from every other input and from the rest.
 
 # %% tags=["hide-input"]
-table = sizes.tabulated(cases, rankings, scores).drop(columns=["of", "read"])
-run.save(table, "sizes")
-kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "scores", "each")}
-best = kept["sizes"].frame.fillna({"refusal": ""}) if kept["sizes"] else table
-shown = best.assign(
+told = table.assign(
     reading=[
         r.refusal.replace("images, or draws of one,", "inputs") or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]"
-        for r in best.itertuples()
+        for r in table.itertuples()
     ],
-    known=best["truth"].map(lambda share: "" if pd.isna(share) else f"{share:.2f}"),
+    known=table["truth"].map(lambda share: "" if pd.isna(share) else f"{share:.2f}"),
     again=[
-        ("in neither half", "in one half", "in both halves")[r.halves] if not r.refusal else ""
-        for r in best.itertuples()
+        ("in neither half", "in one half", "in both halves")[int(r.halves)] if not r.refusal else ""
+        for r in table.itertuples()
     ],
 )
-whose = f"the recorded run ({kept['sizes'].profile})" if kept["sizes"] else "this build"
-tables.prose(
-    shown[["data", "ranking", "inputs", "known", "reading", "again"]].rename(columns={"again": "found again"})
-).set_caption(f"Readings of {whose}, with as many inputs as it had.")
-
+tables.prose(told[["data", "ranking", "inputs", "known", "reading", "again"]].rename(columns={"again": "found again"}))
 
 # %% tags=["hide-input"]
 controls = ["truth", "random", "centre"]
@@ -272,23 +351,20 @@ def concluded(of):
     return text + (f". In {', '.join(lost)} it is not, and there this page can say nothing." if lost else ".")
 
 
-lines = [f"- The recorded run ({kept['sizes'].profile}): {said(best)}."] if kept["sizes"] else []
-lines.append(f"- This build, {table['inputs'].max()} inputs of a kind at most: {said(table)}.")
-lines.append(f"- {concluded(best)}")
-if best["inputs"].max() < 100:
-    lines.append("- So few inputs show a size to nobody: see the recorded run, or ask for more.")
+lines = [f"- Of {table['inputs'].max()} inputs of a kind at most: {said(table)}.", f"- {concluded(table)}"]
+if table["inputs"].max() < 100:
+    lines.append("- So few inputs show a size to nobody: ask for more.")
 Markdown("\n".join(lines))
 
 # %% tags=["hide-input", "headline"]
-evidence, _, source, _ = summaries.best(run, "sizes", table)
-evidence = evidence.fillna({"refusal": ""})
-true_ones = evidence[evidence["ranking"] == "truth"]
-unknown = evidence[~evidence["data"].isin(true_ones["data"]) & ~evidence["ranking"].isin(controls)]
+true_ones = table[table["ranking"] == "truth"]
+unknown = table[~table["data"].isin(true_ones["data"]) & ~table["ranking"].isin(controls)]
 true_ones = true_ones[true_ones["inputs"] >= LEAST_ROWS]
 enough_inputs = unknown[unknown["inputs"] >= LEAST_ROWS]
 again = true_ones[true_ones["halves"] == 2]
 # Smaller photographs are the control of photographs, phrases that of sentences.
-judged = enough_inputs[[any(known.endswith(data) for known in again["data"]) for data in enough_inputs["data"]]]
+found_again = [data for data in enough_inputs["data"] if any(known.endswith(data) for known in again["data"])]
+judged = enough_inputs[enough_inputs["data"].isin(found_again)]
 sized = int(judged["size"].count())
 held = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true ({r.data})" for r in again.itertuples()]
 left_out = {
@@ -301,27 +377,19 @@ Markdown(
     f"**{lead}**: of {len(judged)} rankings by explainers {sized or 'none'} ha{'ve' if sized > 1 else 's'} a size, on inputs where the end "
     f"of a known explanation is found, in both halves of them again ({'; '.join(held) or 'there are none'})"
     + f". {len(unknown) - len(judged)} more rankings cannot be judged: {left_out}" * bool(left_out)
-    + f" ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
+    + f" ({table['inputs'].min()} to {table['inputs'].max()} inputs of a kind)."
 )
 
 # %% [markdown]
-# The curves behind it, of the recorded run where there is one: the known explanation, or else the ranking that costs the
+# The curves behind it: the known explanation, or else the ranking that costs the
 # network most at any size. Kinds of which there are too few to be read are left out, unless there are no others.
 
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: mean over the inputs, with two standard errors; lines: the best fit. Triangles: the knee that each cap makes. Dashed: the known size. Vertical line and band: the size, where one is named.", "name": "ff-photographs-curves"}, "image": {"alt": "Panels of curves of FFid+ over size, a curve for each cap, one panel for each kind of input."}} tags=["hide-input"]
-source, asked = scores, best
-if kept["scores"]:  # those of the same settings can be read again
-    blocks = {block.labels["metric"]: block for block in kept["scores"].frame}
-    alike = {s.metric for s in settings} <= set(blocks) and [*blocks[settings[0].metric].sizes] == fractions.tolist()
-    source, asked = (kept["scores"].frame, best) if alike else (scores, table)
-features = {c.task.dataset: segments.count(c.task.segments) for c in cases}
-features |= {f"{kind} of the folder": features[kind] for kind in ("photographs", "smaller photographs")}
 panels, known = {}, {}  # by name: what is read, and the known size
-for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(controls[1:])].groupby("data", sort=False):
+for data, of in table[~table["ranking"].isin(controls[1:])].groupby("data", sort=False):
     row = of.loc[of["ranking"].eq("truth").idxmax() if of["truth"].notna().any() else of["largest_loss"].idxmax()]
-    measured = curves(source, settings, dataset=data, explainer=row["ranking"])
     name = f"{data}, {row['ranking']}"
-    panels[name] = read(measured, fractions, settings, features[data], seed=seed)
+    panels[name] = read_together(data, row["ranking"])
     known |= {} if pd.isna(row["truth"]) else {name: row["truth"]}
 panels = {name: of for name, of in panels.items() if of.rows >= LEAST_ROWS} or panels
 plots.plateaus(panels, truth=known)
@@ -344,25 +412,30 @@ plots.movable(panels)
 # Each input is read by itself, from the probability that its network loses, with an interval over random subsets. Of readings
 # without any end one in twenty would name a size by chance.
 
+
 # %% tags=["hide-input"]
-identity = {c.task.dataset: c.task.images.tolist() for c in cases}
-each = [
-    {"data": data, "ranking": name, "image": image}
-    | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal}
-    for (data, name), sizes_of in readings.items()
-    for image, of in zip(identity[data], sizes_of, strict=False)
-]
-each = pd.DataFrame(each)
-run.save(each, "each")
-sources = {"recorded": kept["each"].frame if kept["each"] else None, "this build": each}
+def read_singly():
+    """What is read of the first inputs of each kind, each by itself."""
+    rows = []
+    for c in map(case_of, kinds):
+        c = c.of(c.task.part(torch.arange(min(ones, len(c.task.x)))))
+        own = c.rankings(batch_size=16)
+        for name in (name for name in one_by if name in own):
+            for at, image in enumerate(c.task.images.tolist()):
+                of = c.read_one(own[name], at, one_draws)
+                row = {"data": c.task.dataset, "ranking": name, "image": image}
+                rows.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
+    return pd.DataFrame(rows)
+
+
+each = run.table("each", read_singly, again="hours")
 spread = []
-for source, of in sources.items():
-    for (data, name), part in [] if of is None else of.groupby(["data", "ranking"], sort=False):
-        named = part["size"].dropna()
-        between = f"{named.min():.2f} to {named.max():.2f}, median {named.median():.2f}" if len(named) > 1 else ""
-        between = between or "".join(f"{size:.2f}" for size in named)
-        spread.append((source, data, name, f"{len(named)} of {len(part)}", between))
-tables.prose(pd.DataFrame(spread, columns=["run", "data", "ranking", "have a size", "sizes"]))
+for (data, name), part in each.groupby(["data", "ranking"], sort=False):
+    named = part["size"].dropna()
+    between = f"{named.min():.2f} to {named.max():.2f}, median {named.median():.2f}" if len(named) > 1 else ""
+    between = between or "".join(f"{size:.2f}" for size in named)
+    spread.append((data, name, f"{len(named)} of {len(part)}", between))
+tables.prose(pd.DataFrame(spread, columns=["data", "ranking", "have a size", "sizes"]))
 
 # %% [markdown]
 # ## What holds
@@ -375,14 +448,14 @@ tables.prose(pd.DataFrame(spread, columns=["run", "data", "ranking", "have a siz
 
 
 # %% tags=["hide-input"]
-of_others = [c for c in cases if c.known is not None and c.task.network == network]
-enough = [c for c in of_others if len(c.task.x) >= LEAST_ROWS] or of_others
+of_others = table[(table["ranking"] == "truth") & table["data"].str.contains("photographs")]
+enough = of_others[of_others["inputs"] >= (LEAST_ROWS if of_others["inputs"].max() >= LEAST_ROWS else 0)]
 run.claim(
     "ff-theorem-photographs",
     "Theorem 1",
     "On photographs and a large network that others trained, too, capped RFid+ of a known explanation rises before both knees and falls "
     "after them, each more than that of a random ranking.",
-    [part for c in enough for part in c.follows_the_law(scores)],
+    [part for r in enough.itertuples() for part in sizes.follows_the_law(scores, r.data, r.truth, settings, fractions)],
 )
 
 # %% tags=["hide-input"]

@@ -73,7 +73,6 @@ from IPython.display import HTML, Markdown
 from faithlab import masks, stats
 from faithlab.metrics import METRICS, fidelities, own
 from faithlab.outputs import correct
-from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, below, better, counted, in_order, no_worse, premise, trend
 from faithstudy.data import datasets
@@ -153,8 +152,10 @@ tables.prose(pd.DataFrame(rows))
 shapes = {"lstm": {"dim": lstm_dim, "hidden": lstm_hidden}}
 shapes["transformer"] = {"dim": dim, "depth": depth, "heads": heads}
 training = {"epochs": epochs, "rate": rate, "decay": decay, "schedule": schedule, "limit": train_limit}
-chosen = []  # the networks with the texts to explain
-for name, architecture, s in itertools.product(data, architectures, training_seeds):
+
+
+def known(name, architecture, s):
+    """A network and its fine-tuned copy, with the texts to explain."""
     shape = {"words": words} | shapes[architecture]
     if (name, architecture) == ("boolq", "transformer"):
         shape |= {"depth": 2 * depth, "heads": 2 * heads}
@@ -163,11 +164,11 @@ for name, architecture, s in itertools.product(data, architectures, training_see
     )
     tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
     options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
-    chosen.append(tasks.task(original, places[name], **options))
+    return tasks.task(original, places[name], **options)
 
-# %% tags=["hide-input"]
-bears = Scores.concat(masking.masked(task, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for task in chosen)
-run.save(bears, "masking")
+
+chosen = [partial(known, *of) for of in itertools.product(data, architectures, training_seeds)]
+bears = run.table("masking", lambda task: masking.masked(task, [0.0, 0.05, 0.1], draws=maskings, seed=seed), chosen)
 measured8 = masking.by_architecture(bears, {f"{name} test": NAMES[name][0] for name in data})
 run.save(measured8.drop(columns="explainer"), "robustness")
 
@@ -193,7 +194,6 @@ tables.robustness(table8.query("dataset == 'SST2'"), measured8, digits=3)
 
 # %% tags=["hide-input"]
 ig = {"IG": ("integrated-gradients-embedding", {"steps": integration_steps})}
-attributions = [tasks.attributions(task, ig) for task in chosen]
 
 
 def coloured(text, relevance):
@@ -208,19 +208,19 @@ def coloured(text, relevance):
 
 
 test = tests[data[0]]
-here = [i for i, s in enumerate(chosen) if (s.dataset, s.training_seed) == (f"{data[0]} test", training_seeds[0])]
-x, y, present = chosen[0].x, chosen[0].target, chosen[0].present
+here = [known(data[0], architecture, training_seeds[0]) for architecture in architectures]
+x, y, present = here[0].x, here[0].target, here[0].present
 whole = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
-right = {i: chosen[i].score(correct)(whole)[:, 0].bool() for i in here}
-clear = (x != TextSet.UNKNOWN).all(1) & torch.stack(list(right.values())).all(0)
+right = torch.stack([task.score(correct)(whole)[:, 0].bool() for task in here])
+clear = (x != TextSet.UNKNOWN).all(1) & right.all(0)
 example = int(clear.int().argmax())  # the first without unknown tokens that all read rightly, if any
+relevance = [tasks.attributions(task.part(torch.tensor([example])), ig)["IG"][0] for task in here]
 text = [test.vocabulary[i] for i in x[example][present[example]].tolist()]
 HTML(
     "".join(
-        f"<p><strong>{chosen[i].network}</strong>: {test.classes[int(y[example])]}, "
-        f"read {'rightly' if right[i][example] else 'wrongly'}</p>"
-        f"<div>{coloured(text, attributions[i]['IG'][example][present[example]].cpu())}</div>"
-        for i in here
+        f"<p><strong>{task.network}</strong>: {test.classes[int(y[example])]}, "
+        f"read {'rightly' if rightly else 'wrongly'}</p><div>{coloured(text, of[present[example]].cpu())}</div>"
+        for task, rightly, of in zip(here, right[:, example], relevance, strict=True)
     )
 )
 
@@ -235,12 +235,11 @@ HTML(
 
 # %% tags=["hide-input"]
 families = ("Fid", "RFid", "FFid")
-metrics = fidelities(families, size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen)
+metrics = fidelities(families, size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*here)
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = Scores.concat(
-    degraded.degraded(metrics, task, maps, **trial) for task, maps in zip(chosen, attributions, strict=True)
+scores = run.table(
+    "scores", lambda task: degraded.degraded(metrics, task, tasks.attributions(task, ig), **trial), chosen
 )
-run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
@@ -278,11 +277,11 @@ run.save(measured, "correlations")
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
 stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name][1]] for name in data} | place
 paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
-sources = run.beside("correlations", paper)
-table_of = partial(tables.beside, sources, columns=["dataset"], sets=stands)
+sources = {"published": paper, "measured": measured}
+table_of = partial(tables.correlations, sources, columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(run, scores))
+Markdown(summaries.best_order(scores, noise_shares, seeds))
 
 # %% [markdown]
 # ### LSTM (Table 4): macro correlation
@@ -319,7 +318,7 @@ table_of("micro_correlation", network="Transformer")
 # %% tags=["hide-input"]
 table_of("micro_rank", network="Transformer")
 
-# %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The answer at the top of the page is another one, of areas over all sizes, of MoRF and LeRF together, and of the recorded run, where there is one. Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "At single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The order of the areas, of MoRF and LeRF together, is in the tables above. Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 plots.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
 
 # %% [markdown]
@@ -331,11 +330,10 @@ plots.order_by_size(scores, metrics, **trial, size="size (share of tokens)", col
 # pool all sizes, and hardly need more than one draw.
 
 # %% tags=["hide-input"]
-once = Scores.concat(
-    degraded.degraded({"FFid+": metrics["FFid+"].given(draws=1)}, task, maps, **trial)
-    for task, maps in zip(chosen, attributions, strict=True)
+single = {"FFid+": metrics["FFid+"].given(draws=1)}
+once = run.table(
+    "one-draw", lambda task: degraded.degraded(single, task, tasks.attributions(task, ig), **trial), chosen
 )
-run.save(once, "one-draw")
 right_pairs = stats.pairs_in_order(noise_shares, seeds, micro=True)
 compared = {
     "F-Fidelity with one draw": {"table": once, "metric": "FFid+"},
@@ -385,7 +383,7 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-def beside(kind, pair, one, other, way, **how):
+def compare(kind, pair, one, other, way, **how):
     """A metric against another by the pairs that are in the right order at single sizes."""
     how |= {"part": kind, "paper": prints[pair], "name": f"{pair}: {one}{way}", "micro": True} | trial
     return degraded.ahead(scores, f"{one}{way}", f"{other}{way}", **how, **pairs[pair])
@@ -400,7 +398,7 @@ run.claim(
     "ff-text-ood",
     "Section 5.3, appendix E.3",
     "On text the out-of-distribution problem can be ignored: Fidelity ranks as well as F-Fidelity.",
-    [*premises, capped, *(beside(no_worse, pair, "Fid", "FFid", way, **slight) for pair in pairs for way in "+-")],
+    [*premises, capped, *(compare(no_worse, pair, "Fid", "FFid", way, **slight) for pair in pairs for way in "+-")],
 )
 
 # %% [markdown]
@@ -412,7 +410,7 @@ run.claim(
     "ff-text-transformer",
     "Appendix D.1, Table 7 (SST-2)",
     "On SST-2 with a Transformer, F-Fidelity has slight advantages over Fidelity at single sizes.",
-    [*premises, capped, *(beside(better, pair, "FFid", "Fid", way) for pair in transformers for way in "+-")],
+    [*premises, capped, *(compare(better, pair, "FFid", "Fid", way) for pair in transformers for way in "+-")],
 )
 
 # %% [markdown]
@@ -421,20 +419,17 @@ run.claim(
 # than with one?
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores", "dataset", "network")
-levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
-few = run.beside("one-draw").get(source)
-both = few and known.where(metric="FFid+").labelled(metric="many") + few.labelled(metric="one")
+both, possible = scores.where(metric="FFid+").labelled(metric="many") + once.labelled(metric="one"), []
 for pair in transformers:
-    of = {m: stats.pairs_in_order(levels, noise_seeds, micro=True, better=METRICS[m].better) for m in ("Fid+", "Fid-")}
+    of = {m: stats.pairs_in_order(noise_shares, seeds, micro=True, better=METRICS[m].better) for m in ("Fid+", "Fid-")}
     for metric in of:
         what = f"{pair}, {METRICS[metric].direction}: Fidelity's order of pairs (−1 to 1)"
-        plain = stats.estimate(known, of[metric], metric=metric, **pairs[pair])
+        plain = stats.estimate(scores, of[metric], metric=metric, **pairs[pair])
         possible.append(Reason("Is Fidelity too good to be beaten by the paper's 0.5?", what, plain, above=0.5))
-    more = both and stats.paired(both, {"metric": "many"}, {"metric": "one"}, of["Fid+"], **pairs[pair])
+    more = stats.paired(both, {"metric": "many"}, {"metric": "one"}, of["Fid+"], **pairs[pair])
     asked = f"{pair}, MoRF: F-Fidelity's order of pairs (−1 to 1) − with one draw"
     possible.append(Reason("Do more draws help?", asked, more, above=0))
-run.why("ff-text-transformer", *possible, source=source) if transformers else None
+run.why("ff-text-transformer", *possible) if transformers else None
 
 # %% [markdown]
 # *Bear* needs a bar: the most that a network for text loses in Table 8 is 7.6 % of accuracy; the networks for images and

@@ -34,7 +34,7 @@
 
 # %% tags=["parameters"]
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
-data = ["basic-motions", "japanese-vowels", "gun-point", "arrow-head"]  # in study gun-point and arrow-head, too; or pam, boiler
+data = ["basic-motions", "japanese-vowels", "gun-point", "arrow-head"]  # or pam, boiler
 architectures = ["bilstm", "cnn1d"]
 units = ["step", "value"]  # what is removed: all channels of a time step, or one of them
 width = 32  # of both networks; 128 in the paper
@@ -70,9 +70,8 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import masks, stats
+from faithlab import masks, segments, stats
 from faithlab.metrics import METRICS, fidelities, own
-from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, better, counted, premise
 from faithstudy.data import datasets
@@ -156,10 +155,21 @@ for name, architecture, s in itertools.product(data, architectures, training_see
 
 # %% tags=["hide-input"]
 tested = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
-asked = {"shares": tested, "draws": maskings, "seed": seed}
-bears = [masking.masked(s, explainer=f"random {key[-1]}s", **asked) for key, s in chosen.items()]
-bears = Scores.concat(bears)
-run.save(bears, "masking")
+
+
+def unit_of(task):
+    """What may be removed of a series: a step, or a value."""
+    steps, features = task.x.shape[1], segments.count(task.segments)
+    return next(u for u in units if features == steps * (task.x.shape[2] if u == "value" else 1))
+
+
+def lose_features(task):
+    """What random masks cost the networks."""
+    named = f"random {unit_of(task)}s"
+    return masking.masked(task, tested, draws=maskings, seed=seed, explainer=named)
+
+
+bears = run.table("masking", lose_features, [*chosen.values()])
 kinds = {name: "value" if "value" in own else own[0] for name, own in own_units.items()}
 sets = {f"{name} test": SETS[name] for name in data}
 measured8 = masking.by_architecture(bears, sets).query("masked <= 0.1")
@@ -193,12 +203,11 @@ tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 # of its own for PAM and Boiler.
 
 # %% tags=["hide-input"]
-attributions = {key: tasks.attributions(task, explained[key[-1]]) for key, task in chosen.items()}
-
 # %% mystnb={"figure": {"caption": "One test series: a line for each channel, in standard deviations. The shade under the lines is the relevance of each time step to the true class by Integrated Gradients, the darker the more; steps that speak against the class are white.", "name": "ff-series-example"}, "image": {"alt": "Two line charts of the same multichannel series with vertical shaded bands, one chart for each network."}} tags=["hide-input"]
 test, place = splits[data[0]], places[data[0]][-1:]  # of the last class
 says, key = test.classes[test.labels[place]], (training_seeds[0], units[0])
-maps = {f"{NETWORKS[a]}: {says}": attributions[data[0], a, *key][of_steps][-1] for a in architectures}
+last = {a: chosen[data[0], a, *key].part(torch.tensor([len(places[data[0]]) - 1])) for a in architectures}
+maps = {f"{NETWORKS[a]}: {says}": tasks.attributions(of, explained[key[-1]])[of_steps][0] for a, of in last.items()}
 plots.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place]))
 
 # %% [markdown]
@@ -211,9 +220,11 @@ plots.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place
 # %% tags=["hide-input"]
 metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen.values())
 trial = {"levels": noise_shares, "seeds": seeds}
-asked = [degraded.degraded(metrics, task, attributions[key], **trial) for key, task in chosen.items()]
-scores = Scores.concat(asked)
-run.save(scores, "scores")
+scores = run.table(
+    "scores",
+    lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explained[unit_of(task)]), **trial),
+    [*chosen.values()],
+)
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, of which the axis counts the share, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the features.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
 # By what a figure calls them: the pairs of data set and network.
@@ -254,16 +265,16 @@ for name in data:
     ours, theirs = SETS[name], PLACES[name]
     stands[f"{name} test"] = stands[theirs] = ours if theirs in (ours, "neither") else f"{ours} for {theirs}"
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
-sources = run.beside("correlations", paper)
-table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
+sources = {"published": paper, "measured": measured}
+table_of = partial(tables.correlations, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
 # As the claims below, this speaks of networks that recognise at least six in ten.
-bare = summaries.best(run, "robustness", robust).table.query("network == 'original' and masked == 0")
+bare = robust.query("network == 'original' and masked == 0")
 surely = bare.groupby("dataset")["low"].max()
 weak = [name for name, called in SETS.items() if surely.get(called, 1.0) <= 0.6]
 Markdown(
-    summaries.best_order(run, scores, without=[f"{name} test" for name in weak])
+    summaries.best_order(scores, noise_shares, seeds, without=[f"{name} test" for name in weak])
     + f" Left out: {summaries.listed([SETS[name] for name in weak])}, of which no network surely recognises six in ten series."
     * (0 < len(weak) < len(surely))
 )
@@ -307,7 +318,7 @@ table_of("micro_rank", network="CNN")
 # %% [markdown]
 # ### Steps or values?
 #
-# The same macro correlations, of this build, for both readings of what a feature is, where they differ. As above, 1 is the right
+# The same macro correlations for both readings of what a feature is, where they differ. As above, 1 is the right
 # order and −1 the reverse.
 
 # %% tags=["hide-input"]
@@ -328,15 +339,15 @@ tables.compared(both, rows=["comparison", "metric"], columns=keys, order=familie
 # A series is recognised or not, so that a metric has no more values than there are series. At how many sizes and seeds of
 # the noise does it give two of the degraded explanations different scores? Where it does not, it has no order. To differ is
 # no merit: a metric that answered at random would never tie, and with more series none would. These are counts of what
-# happened on these series, of the recorded run where it has them, and have no interval.
+# happened on these series, and have no interval.
 
 # %% tags=["hide-input"]
 apart = {(p, m): degraded.told_apart(scores, metric=m, **trial, **of) for p, of in pairs.items() for m in metrics}
 ties = [(*key, int(there.sum()), there.numel()) for key, there in apart.items()]
-run.save(pd.DataFrame(ties, columns=["pair", "metric", "told apart", "cases"]), "ties")
-source, ties = run.covering("ties", "pair", "metric")
+ties = pd.DataFrame(ties, columns=["pair", "metric", "told apart", "cases"])
+run.save(ties, "ties")
 shown = ties.pivot(index="pair", columns="metric", values="told apart").loc[list(pairs), list(metrics)]
-shown.style.set_caption(f"Of {ties['cases'].max()} cases ({source})")
+shown.style.set_caption(f"Of {ties['cases'].max()} cases")
 
 # %% [markdown]
 # ## What the guideline advises, and what each metric then reached
@@ -432,16 +443,15 @@ run.claim(
 # it lets most steps go. Each change is the mean of MoRF and LeRF and of the networks.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores", "dataset", "explainer")
 own_change, possible = {"FFid+": 0.5, "FFid-": -0.5}, []
 more = {"RFid+": 0.5, "RFid-": -0.5, "FFid+": -0.5, "FFid-": 0.5}
 for name in data:
     what = f"{SETS[name]}, steps removed at most: {int(capped[name].median())}; change by all noise"
-    change = partial(degraded.changed, known, dataset=f"{name} test", explainer=of_steps)
+    change = partial(degraded.changed, scores, dataset=f"{name} test", explainer=of_steps)
     possible.append(Reason("Does F-Fidelity see all noise?", what, change(own_change), above=0))
     what += ", R-Fidelity − F-Fidelity"
     possible.append(Reason("Do R-Fidelity's areas change more?", what, change(more), above=0))
-run.why("ff-series-macro", *possible, source=source)
+run.why("ff-series-macro", *possible)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -487,17 +497,17 @@ run.claim(
 # scores for pairs in the right order at single sizes (−1 to 1; 0: half of them), the mean of the networks.
 
 # %% tags=["hide-input"]
-noise, possible = ([0.0, *sorted(known.labels("level"))], known.labels("noise_seed")), []
+possible = []
 for name, metric in itertools.product(several, ("Fid+", "Fid-")):
-    of = stats.pairs_in_order(*noise, micro=True, better=METRICS[metric].better)
+    of = stats.pairs_in_order(noise_shares, seeds, micro=True, better=METRICS[metric].better)
     cells = [{"metric": m, "explainer": f"IG of {unit}s"} for unit in units for m in (f"F{metric}", metric)]
-    leads = partial(stats.estimate, known, of, cells=cells, dataset=f"{name} test")
+    leads = partial(stats.estimate, scores, of, cells=cells, dataset=f"{name} test")
     steps, nearer = (leads(contrasts=torch.tensor([weights])) for weights in ([1.0, -1, 0, 0], [-1.0, 1, 1, -1]))
     what = f"{SETS[name]}, {METRICS[metric].direction}: pairs in order (−1 to 1), F-Fidelity − Fidelity"
     possible.append(Reason("Is it behind by steps?", what, steps, below=0))
     what = f"{SETS[name]}, {METRICS[metric].direction}: lead of pairs in order, by values − by steps"
     possible.append(Reason("Is it nearer by values?", what, nearer, above=0))
-run.why("ff-series-rank", *possible, source=source) if several else None
+run.why("ff-series-rank", *possible) if several else None
 
 # %% tags=["hide-input"]
 parts = []
@@ -520,16 +530,15 @@ run.claim(
 # Accuracy that is lost then, and what fine-tuning gives back of it, is the mean of the networks.
 
 # %% tags=["hide-input"]
-source, known = run.covering("masking", "dataset", "network", "explainer")
 most, possible, asked = max(tested), [], partial(Reason, said=tables.share)
 for name, kind in kinds.items():
     of = {"dataset": f"{name} test", "explainer": f"random {kind}s"}
-    lost = stats.estimate(known, masking.lost(most), network=before, **of)
-    back = stats.paired(known, {"network": after}, {"network": before}, masking.at(most), **of)
+    lost = stats.estimate(bears, masking.lost(most), network=before, **of)
+    back = stats.paired(bears, {"network": after}, {"network": before}, masking.at(most), **of)
     what = f"{SETS[name]}, {100 * most:g} % of the {kind}s missing"
     possible.append(asked("Do the networks need what is missing?", f"{what}: lost", lost, above=0.05))
     possible.append(asked("Does fine-tuning help there?", f"{what}: given back", back, above=0))
-run.why("ff-series-robust", *possible, source=source)
+run.why("ff-series-robust", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -38,7 +38,7 @@ alpha = 0.5
 beta = 0.1
 draws = 2  # random subsets per image, size and direction; the paper draws 50. One is too few for single sizes
 smooth_samples = 8  # noisy copies per image in SG-SQ
-roar_limit = 2000  # training images for ROAR, 2000 in the recorded run; None: all
+roar_limit = 2000  # training images for ROAR; None: all
 roar_epochs = 2
 roar_rate = 0.0005
 roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
@@ -48,13 +48,13 @@ training_seeds = [0, 1, 2]  # each is a network of its own
 seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
-import dataclasses
+from dataclasses import replace
+from functools import partial
 
 from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.metrics import fidelities, own
-from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, better, in_order, premise
@@ -76,23 +76,22 @@ run = Run("f-fidelity/vision-transformer", globals())
 recipes = networks.pairs(networks.VIT, run.parameters)
 
 
-def asked(recipe, count):
+def pair(recipe, count):
     """The networks of a pair with the first so many test images."""
     return tasks.task(recipe["original"], count, tuned=recipe["fine-tuned"], name="ViT", precision=precision)
 
 
 many = max(images, min(2000, 10 * images))  # a mask costs one forward: more images than are explained
-bears = run.kept(
+bears = run.table(
     "masking",
-    lambda: Scores.concat(masking.masked(asked(recipe, many), (0.0, 0.05, 0.1), seed=seed) for recipe in recipes),
+    lambda task: masking.masked(task, (0.0, 0.05, 0.1), seed=seed),
+    [partial(pair, recipe, many) for recipe in recipes],
 )
-run.save(bears, "masking")
 data = recipes[0]["original"].data
 called = published.SETS.get(data, data)
 table8 = masking.by_architecture(bears, {f"{data} test": called})
 run.save(table8.drop(columns="explainer"), "robustness")
-beside = run.beside("robustness").items()
-shown = {name: of.assign(mean=of["accuracy"], masked=of["masked"].map("{:.0%} masked".format)) for name, of in beside}
+shown = table8.assign(mean=table8["accuracy"], masked=table8["masked"].map("{:.0%} masked".format))
 tables.styled(tables.side_by_side(shown, rows=["dataset", "network"], columns=["masked"]))
 
 # %% [markdown]
@@ -105,21 +104,28 @@ tables.styled(tables.side_by_side(shown, rows=["dataset", "network"], columns=["
 # %% tags=["hide-input"]
 explainers = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})}
 explained = {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples, "seed": seed})}
-chosen = []
-for recipe in recipes:
-    original = recipe["original"]
-    start = None if roar_fresh else original
-    again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
-    chosen.append(dataclasses.replace(asked(recipe, images), retrained=roar.networks(again, original, explained)))
+
+
+def with_retrained(recipe):
+    """The networks of a pair, and the one that is trained again for ROAR."""
+    again = roar.recipe(recipe["original"], run.parameters)
+    return replace(pair(recipe, images), retrained=roar.networks(again, recipe["original"], explained))
+
+
+def measure(task, metrics):
+    """Metrics of the explanations, as they are and with noise."""
+    return degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial)
+
 
 metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = run.by_images(
+others = {name: metric for name, metric in metrics.items() if metric.family != "ROAR"}
+scores = run.table(
     "scores",
-    chosen,
-    lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
+    lambda task: measure(task, metrics),
+    [partial(with_retrained, recipe) for recipe in recipes],
+    again=lambda: measure(pair(recipes[0], 8), others),  # no network of ROAR ships
 )
-run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves"}, "image": {"alt": "Four line charts, one per metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
@@ -148,25 +154,25 @@ Markdown(tables.listed(degraded.reach(scores, metrics, levels=noise_shares)) + "
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
 paper = published.load("ffidelity_correlations").query("table == 5")
-sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | run.beside("correlations")
-tables.beside(sources, "macro_correlation")
+sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | {"measured": measured}
+tables.correlations(sources, "macro_correlation")
 
 # %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(run, scores))
+Markdown(summaries.best_order(scores, noise_shares, seeds))
 
 # %% [markdown]
 # ### Micro correlation
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_correlation")
+tables.correlations(sources, "micro_correlation")
 
 # %% [markdown]
 # ### Micro rank
 
 # %% tags=["hide-input"]
-tables.beside(sources, "micro_rank")
+tables.correlations(sources, "micro_rank")
 
-# %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "At single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 plots.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]
@@ -206,9 +212,8 @@ run.claim(
 # is the network. A change is turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
-told = degraded.why_unordered(known).items()
-run.why("ff-vit", *(Reason(question, what, found, above=0) for (question, what), found in told), source=source)
+told = degraded.why_unordered(scores).items()
+run.why("ff-vit", *(Reason(question, what, found, above=0) for (question, what), found in told))
 
 # %% tags=["hide-input"]
 run.claim(
@@ -240,7 +245,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-Markdown(summaries.unlike_print(run, measured, paper.query("dataset == @same")))
+Markdown(summaries.unlike_print(measured, paper.query("dataset == @same")))
 
 # %% tags=["hide-input"]
 at = masking.printed(published.load("ffidelity_robustness"), "CIFAR-100", "ViT")  # Table 8 has no other images

@@ -69,7 +69,7 @@ from faithlab.scores import Scores
 from faithstudy import plots, recipes, summaries, tables
 from faithstudy.data import datasets
 from faithstudy.networks.training import Recipe
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import baselines, sizes
 
 plots.theme()
@@ -128,19 +128,32 @@ ends = {
     way: METRICS["Fid+"].given(compute=partial(fidelity.remaining, direction=way), direction=way, **about)
     for way in ("MoRF", "LeRF")
 }
-known = [c for c in cases if c.known is not None]
-rankings = [c.rankings(search_steps * (c.task.dataset.split(" of ")[0] in searched)) for c in cases]
-for c, own in zip(known, rankings, strict=False):  # those whose explanation is known come first
-    of = {"seed": seed, "images": c.task.images}
-    own |= {f"truth, {level:.0%} shuffled": degrade(own["truth"], level, **of) for level in levels}
-scores = Scores.concat(c.ask(own, ends) for c, own in zip(cases, rankings, strict=True))
-
 # Few-class Fidelity's curves: the same, but what is removed becomes an image of which the network cannot say what it is.
-pool = datasets.load(pasted.data, "test", **pasted.data_options)
-undecided, _ = baselines.perturbed(cases[0].task, pool)
 few_class = {name: ends[way].given(baseline="perturbed") for name, way in (("MIF", "MoRF"), ("LIF", "LeRF"))}
-scores += evaluate(few_class, undecided, rankings[0])
-run.save(scores, "scores")
+known = [c for c in cases if c.known is not None]
+case_of = {c.task.dataset: c for c in cases}
+
+
+def measure(task, steps=search_steps):
+    """The curves of all rankings of inputs of one kind."""
+    c = case_of[task.dataset].of(task)
+    own = c.rankings(steps * (task.dataset.split(" of ")[0] in searched))
+    if c.known is not None:
+        of = {"seed": seed, "images": task.images}
+        own |= {f"truth, {level:.0%} shuffled": degrade(own["truth"], level, **of) for level in levels}
+    found = c.ask(own, ends)
+    if task.dataset != cases[0].task.dataset:
+        return found
+    undecided, _ = baselines.perturbed(task, datasets.load(pasted.data, "test", **pasted.data_options))
+    return found + evaluate(few_class, undecided, own)
+
+
+def first_of_each():
+    """The same of the first inputs of each kind, without the orders that are searched."""
+    return Scores.concat(measure(c.task.part(torch.arange(min(4, len(c.task.x)))), steps=0) for c in cases)
+
+
+scores = run.table("scores", measure, [c.task for c in cases], again=first_of_each)
 
 # %% [markdown]
 # ## Sizes and bends
@@ -177,24 +190,18 @@ def bend(data, ranking, way):
     return tuple(map(float, stats.estimate(scores, statistic, dataset=data, explainer=ranking).pooled))
 
 
-read = [(c, name, c.read(scores, name)) for c, own in zip(known, rankings, strict=False) for name in own]
+ranked = {c.task.dataset: scores.where(dataset=c.task.dataset, metric="MoRF").labels("explainer") for c in cases}
+read = [(c, name, c.read(scores, name)) for c in known for name in ranked[c.task.dataset]]
 table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
 bends = table.merge(pd.DataFrame({"curve": [*ends, *few_class]}), how="cross")
 bends = bends[bends["curve"].isin(ends) | (bends["data"] == cases[0].task.dataset)].reset_index(drop=True)
 at = pd.DataFrame([bend(r.data, r.ranking, r.curve) for r in bends.itertuples()])
 bends[["bend", "bend_low", "bend_high"]] = at
 run.save(bends, "bends")
-kept = recorded("f-fidelity/what-a-size-is-good-for", "bends")
-best = kept.frame.fillna({"refusal": ""}) if kept else bends
-sizes_of = best.drop_duplicates(["data", "ranking"])
-told = (
-    f"The recorded run ({kept.profile}), {sizes_of['inputs'].min()} to {sizes_of['inputs'].max()} inputs"
-    if kept
-    else "This build"
-)
+sizes_of = bends.drop_duplicates(["data", "ranking"])
 
-# %% mystnb={"figure": {"caption": "The recorded run, where there is one: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up); three-pointed stars: the same with Few-class Fidelity's image in place of what is removed (MIF, pointing down, and LIF), for vehicles. Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
-kinds = best.groupby("data", sort=False)
+# %% mystnb={"figure": {"caption": "Rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up); three-pointed stars: the same with Few-class Fidelity's image in place of what is removed (MIF, pointing down, and LIF), for vehicles. Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
+kinds = bends.groupby("data", sort=False)
 figure, grid = plt.subplots(len(kinds), 1, figsize=(7.2, 2.3 * len(kinds)), sharex=True)
 looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "MIF": ("1", "C3"), "LIF": ("2", "C4"), "size": ("D", "C0")}
 for axes, (data, of) in zip(grid, kinds, strict=True):
@@ -217,16 +224,14 @@ handles += [
 ]
 figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 figure.supxlabel("share of the features", fontsize="small")
-plots.show(figure)
+plots.show(figure, least=30)
 
-# %% tags=["hide-input"]
-Markdown(
-    f"The same as numbers, {f'of the recorded run ({kept.profile})' if kept else 'of this build'}. Where no size stands, it is refused."
-)
+# %% [markdown]
+# The same as numbers. Where no size stands, it is refused.
 
 # %% tags=["hide-input"]
 of_bends = {"bend": "mean", "bend_low": "low", "bend_high": "high"}
-flat = best.drop(columns=["low", "high"]).rename(columns=of_bends)
+flat = bends.drop(columns=["low", "high"]).rename(columns=of_bends)
 flat["asked"] = flat["curve"] + ", flat at"
 asked = pd.concat([sizes_of.dropna(subset="size").rename(columns={"size": "mean"}).assign(asked="size"), flat])
 asked["data"] = asked["data"] + asked["truth"].map(", known: {:.2f}".format)
@@ -257,13 +262,11 @@ def moved(c, ranking):
 worse = table[table["ranking"].str.contains("shuffled")].reset_index(drop=True)
 worse[["moved", "moved_low", "moved_high"]] = [moved(c, name) for c, name, _ in read if "shuffled" in name]
 run.save(worse, "shuffled")
-if kept:
-    worse = recorded("f-fidelity/what-a-size-is-good-for", "shuffled").frame
 true = sizes_of[sizes_of["ranking"] == "truth"]
 up, down = (worse["moved_low"] > 0).sum(), (worse["moved_high"] < 0).sum()
 known_moves = worse.dropna(subset="moved").itertuples()
 moves = [f"{r.data}, {r.ranking}: {r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in known_moves]
-text = f"**{told}**: the best knee of the shuffled truth is surely at a larger size in {up} of {len(worse)} comparisons, surely at a smaller one in "
+text = f"The best knee of the shuffled truth is surely at a larger size in {up} of {len(worse)} comparisons, surely at a smaller one in "
 text += f"{down} ({'; '.join(moves)}). ".replace("-", "−")
 text += (
     f"Named is the size of {worse['size'].count()} of {len(worse)} shuffled rankings, and of {true['size'].count()} of "
@@ -286,8 +289,7 @@ text += "."
 Markdown(text)
 
 # %% tags=["hide-input", "headline"]
-shuffled, _, source, _ = summaries.best(run, "shuffled", worse)
-of_named = shuffled[shuffled["size"].notna() & shuffled["moved"].notna()]
+of_named = worse[worse["size"].notna() & worse["moved"].notna()]
 moves = [
     f"{round(r.moved, 2) + 0.0:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}] ({r.data}, {r.ranking})"
     for r in of_named.itertuples()
@@ -296,13 +298,13 @@ more, less = (of_named["moved_low"] > 0).sum(), (of_named["moved_high"] < 0).sum
 answer = "No move is seen" if 2 * max(more, less) <= len(of_named) else "Here it does"
 answer = answer if len(of_named) else "No size is named that could say so"
 Markdown(
-    f"**{answer}**: of {len(shuffled)} known explanations that were shuffled {len(of_named) or 'none'} still ha{'s' if len(of_named) == 1 else 've'} a "
+    f"**{answer}**: of {len(worse)} known explanations that were shuffled {len(of_named) or 'none'} still ha{'s' if len(of_named) == 1 else 've'} a "
     "size that is named"
     + f"; beside the unshuffled one's it moved by {summaries.listed(moves)} of the features".replace("-", "−")
     * bool(moves)
-    + (". The others say nothing: their knees are refused" if len(of_named) < len(shuffled) else "")
-    + f" ({source}: "
-    + summaries.listed([f"{of['inputs'].max()} {data}" for data, of in shuffled.groupby("data", sort=False)])
+    + (". The others say nothing: their knees are refused" if len(of_named) < len(worse) else "")
+    + " ("
+    + summaries.listed([f"{of['inputs'].max()} {data}" for data, of in worse.groupby("data", sort=False)])
     + "; ResNet-9 and LSTMs, one of each)."
 )
 
@@ -312,7 +314,7 @@ Markdown(
 # %% tags=["hide-input"]
 lines = []
 # Where every resample has the same bend there is no interval.
-surely = best.assign(**{end: best[end].fillna(best["bend"]) for end in ("bend_low", "bend_high")})
+surely = bends.assign(**{end: bends[end].fillna(bends["bend"]) for end in ("bend_low", "bend_high")})
 for way, part in surely.groupby("curve", sort=False):
     own, named = part[part["ranking"] == "truth"], part[part["size"].notna()]
     early, late = (own["bend_high"] < own["truth"]).sum(), (own["bend_low"] > own["truth"]).sum()
@@ -320,7 +322,7 @@ for way, part in surely.groupby("curve", sort=False):
     line = f"- **{way}**: the curve of the known explanation is flat surely before its true size in {early} of {len(own)} kinds of "
     line += f"data, surely after it in {late}. Of {len(named)} rankings with a size it is flat surely before the size in {sooner}, "
     lines.append(line + f"surely beyond it in {later}.")
-tokens = [f"{name} {32 * most * bend('sentences', name, 'MoRF')[0]:.1f}" for name in rankings[-1]]
+tokens = [f"{name} {32 * most * bend('sentences', name, 'MoRF')[0]:.1f}" for name in ranked["sentences"]]
 lines.append(
     f"- **Sentences** of 32 tokens have made nine tenths of their loss with so many tokens: {', '.join(tokens)}."
 )

@@ -58,9 +58,8 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.explainers import cam
 from faithlab.metrics import METRICS, evaluate, replacement_curves
-from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, records, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, within
 from faithstudy.data import datasets
@@ -68,7 +67,7 @@ from faithstudy.diagnostics import Reason
 from faithstudy.display_names import named
 from faithstudy.networks import pretrained as zoo
 from faithstudy.networks.training import accuracy, trained
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import baselines, refined, tasks, truth
 
 plots.theme()
@@ -94,10 +93,19 @@ options |= {"limit": train_limit, "precision": precision}
 recipes = networks.each(architectures, training_seeds, classes=3, **options)
 test, train = (datasets.load(data, split, **data_options) for split in ("test", "train"))
 metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
-chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
-run.save(tuning, "noise")
-Markdown(summaries.undecided(made, noise))
+of_network = partial(refined.images_of, recipes, count=images, others=tuning_images, data=test, precision=precision)
+
+
+def tried(task):
+    """The metric of BP + SG at each level of noise."""
+    task, _ = baselines.perturbed(task, test)
+    return refined.noise_levels(metrics, task, noises, samples=smooth_samples, seed=seed)
+
+
+tuning = run.table("noise", tried, [lambda key=key: of_network(key)[1] for key in recipes])
+noise = refined.chosen_noise(tuning, noises)
+levels = [f"{of:.0%}{f' (training {s})' * (len(training_seeds) > 1)}" for (_, s), of in noise.items()]
+Markdown(f"The noise, as a share of an image's range: {summaries.listed(levels)}.")
 
 # %% [markdown]
 # The fidelity of BP with SG on the images that choose, at each level of noise:
@@ -121,23 +129,31 @@ tables.estimates(by_level, {name: {"network": name} for name in architectures}, 
 # neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
+names, combinations = [*refined.NAMES], refined.combined(refined.NAMES)
 known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background))
-plain, maps, found = {}, {}, []
-for key, task in chosen.items():
-    own = {"layer": architectures[key[0]][2], "background": known.to(task.x.device)}
-    plain[key] = refined.explainers(**own, steps=integration_steps, seed=seed)
-    explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
-    maps[key], asked = refined.judged(metrics, task, explainers, "IoU", test.masks[task.images], seed=seed)
-    found.append(asked)
-first = next(iter(chosen))
-task, combinations = chosen[first], list(explainers)
-regions = test.masks[task.images]
-names = [name for name in plain[first] if name != "Random"]
+
+
+def plain_of(task):
+    """The explainers of a network, without a refinement."""
+    own = {"layer": architectures[task.network][2], "background": known.to(task.x.device)}
+    return refined.explainers(**own, steps=integration_steps, seed=seed)
+
+
+def explainers_of(task):
+    """The explainers of a network with their refinements."""
+    level = noise[task.network, task.training_seed]
+    return refined.refined(plain_of(task), samples=smooth_samples, noise=level, seed=seed)
+
+
+first = next(iter(recipes))
+task, _ = of_network(first)
 
 # %% mystnb={"figure": {"caption": "Some images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
-pictures = baselines.intensities(test, task.images[:6]).permute(0, 2, 3, 1)
-plots.maps(pictures, {name: maps[first][name] for name in shown})
+six = task.part(torch.arange(min(6, images)))
+every = refined.controls(seed=seed) | explainers_of(six)
+pictures = baselines.intensities(test, six.images).permute(0, 2, 3, 1)
+plots.maps(pictures, tasks.attributions(six, {name: every[name] for name in shown}))
 
 # %% [markdown]
 # Three more questions are put to the first network. *Signs*: gradients, Deconvolution, EG and IG have a sign; if maps are
@@ -147,17 +163,29 @@ plots.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% tags=["hide-input"]
 signs = [name for name in names if name != "GradCAM"]
-signed = tasks.attributions(task, {name: plain[first][name] for name in signs})
-found.append(evaluate(metrics, task, signed, variant="signed"))
-found.append(truth.aligned("IoU", task, signed, regions, variant="signed"))
-some, drawn = ({name: maps[first][name] for name in ("BP", of, "Random")} for of in ("GradCAM", "EG + SG"))
-for shift in range(1, len(test.classes)):
-    other = dataclasses.replace(task, target=(task.target + shift) % len(test.classes))
-    found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
-found.append(evaluate(replacement_curves(round(1 / step)), task, drawn))
-scores = Scores.concat(found)
-run.save(scores, "scores")
-Markdown(f"{tables.in_precision(task)} On this page {scores.missing} scores are missing.")
+some, drawn = (("BP", of, "Random") for of in ("GradCAM", "EG + SG"))
+
+
+def ask(task):
+    """Fidelity and IoU of every explanation; of the first network also the other questions."""
+    task, _ = baselines.perturbed(task, test)
+    regions = test.masks[task.images]
+    maps, scores = refined.judged(metrics, task, explainers_of(task), "IoU", regions, seed=seed)
+    if (task.network, task.training_seed) != first:
+        return scores
+    signed = {name: of for name, of in plain_of(task).items() if name in signs}
+    signed = tasks.attributions(task, signed)
+    scores += evaluate(metrics, task, signed, variant="signed")
+    scores += truth.aligned("IoU", task, signed, regions, variant="signed")
+    for shift in range(1, len(test.classes)):
+        other = dataclasses.replace(task, target=(task.target + shift) % len(test.classes))
+        variant = f"class + {shift} is followed"
+        scores += evaluate(metrics, other, {name: maps[name] for name in some}, variant=variant)
+    return scores + evaluate(replacement_curves(round(1 / step)), task, {name: maps[name] for name in drawn})
+
+
+scores = run.table("scores", ask, [lambda key=key: of_network(key)[0] for key in recipes])
+Markdown(f"{scores.missing} scores are missing.")
 
 # %% [markdown]
 # ## The metric
@@ -172,7 +200,7 @@ Markdown(f"{tables.in_precision(task)} On this page {scores.missing} scores are 
 # A faithful explanation drops at once to $1/N$ under MIF, and stays at 1 until the end under LIF.
 
 # %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced, most important first and least important first: three explainers, means with 95 % intervals over the images. All curves share both ends. The dashed line is 1/N.", "name": "fc-natural-curves"}, "image": {"alt": "Two line charts of replaced share against probability, one for each direction: a curve for each of three explainers, from the same start to the same end at a dashed line."}} tags=["hide-input"]
-here = {"dataset": task.dataset, "variant": None}
+here = {"dataset": f"{data} test", "variant": None}
 lines = {name: {"explainer": name, **here} for name in drawn}
 directions = {"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}}
 figure = plots.curves(scores, lines=lines, columns=directions, x="replaced pixels (share)", y="probability")
@@ -184,23 +212,21 @@ figure
 # ## Fidelity
 #
 # *Published* is the paper's Table 1, ResNet-18 on ImageNet's vehicles. It is not the same task, so compare the order within
-# a column, not the numbers. In brackets: 95 % intervals over the images. Where a run has several trainings of a network, as the recorded one, its
-# numbers are means over them.
+# a column, not the numbers. In brackets: 95 % intervals over the images; the numbers are means over
+# the trainings of the network, and its accuracy is that of the first.
 
 # %% tags=["hide-input"]
 every = {"explainer": combinations, "metric": ["Few-class Fidelity", "IoU"], **here}
-tabled = {name: refined.table(of, **every) for name, of in run.beside("scores").items()}
-found = tabled["this build"]
+found = refined.table(scores, **every)
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-right = {of: accuracy(trained(recipe), test) for of, recipe in recipes.items()}
-accuracies = {name: sum(right[name, s] for s in training_seeds) / len(training_seeds) for name in architectures}
-apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
-table_of = partial(tables.refined, {"published": paper} | tabled, apart, accuracies)
-pair = {"model": "ResNet-18", "network": task.network}
+accuracies = {name: accuracy(trained(recipes[name, training_seeds[0]]), test) for name in architectures}
+sides = {"published": paper, "measured": found}
+table_of = partial(tables.refined, sides, {"measured": refined.apart(scores)}, accuracies)
+pair = {"model": "ResNet-18", "network": first[0]}
 table_of(table=1, metric="Few-class Fidelity", **pair)
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement in this build: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 plots.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
 # %% [markdown]
@@ -215,11 +241,8 @@ plots.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelit
 fidelity = {"metric": "Few-class Fidelity", **here}
 between = ("BP", "BP + XRAI", "BP + SG", "BP + SG²", "BP + squares", "Random", "Random + XRAI")
 orders = {name: {"explainer": name} for name in ("truth first", *between, "truth last")}
-of_network = {of.network: {"network": of.network} for of in chosen.values()}
-source, known = run.covering("scores", "dataset", "network", "explainer")
-tables.estimates(orders, of_network, known, digits=3, **fidelity).set_caption(
-    f"Of the {source} run." if source == "recorded" else "Of this build."
-)
+by_network = {name: {"network": name} for name in architectures}
+tables.estimates(orders, by_network, scores, digits=3, **fidelity)
 
 # %% [markdown]
 # ## Localisation
@@ -231,8 +254,8 @@ tables.estimates(orders, of_network, known, digits=3, **fidelity).set_caption(
 table_of(table=3, metric="IoU", **pair)
 
 # %% [markdown]
-# The paper's second network is DenseNet-121. Beside what it prints of it, fidelity first and then IoU, stands the second of `architectures`,
-# where the page was asked about two. More than one changes the images, too: those are used that every one gets right.
+# The paper's second network is DenseNet-121: fidelity first, then IoU. A second of `architectures` stands beside it. More than one
+# changes the images, too: those are used that every one gets right.
 
 # %% tags=["hide-input"]
 other = {"model": "DenseNet-121", "network": next(iter([*architectures][1:]), None)}
@@ -251,7 +274,7 @@ plots.refined(found[found["metric"] == "IoU"], "IoU")
 # %% tags=["hide-input"]
 iou = {"metric": "IoU", **here}
 controls = {name: {"explainer": name} for name in ("Random", "Random + XRAI", "BP + squares")}
-of_boxes = {f"IoU, where the box is {regions.double().mean():.0%} of the image": iou | {"of": refined.MEAN}}
+of_boxes = {f"IoU, where the box is {test.masks.double().mean():.0%} of the image": iou | {"of": refined.MEAN}}
 tables.estimates(controls, of_boxes, scores)
 
 # %% [markdown]
@@ -272,21 +295,20 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "scores", scores)
-together = stats.estimate(told, alike, **here)
+together = stats.estimate(scores, alike, **here)
 answer = Reason("Are they alike?", "rank correlation", together, above=0.6).answer
-most = max(len(block.images) for block in told.where(**iou))
+most = max(len(block.images) for block in scores.where(**iou))
 of_each = f"{together.images} images" + f", {most} for each training," * (most < together.images)
 Markdown(
     f"**{({'yes': 'Yes', 'no': 'No', 'open': 'Not settled'})[answer]}**: fidelity and IoU rank {len(combinations)} explainers "
     f"and refinements alike by {tables.number(together)}, a rank correlation (no agreement at all would be 0), on "
-    f"{of_each} of {named(task.dataset.split()[0])} ({source}; "
-    f"{summaries.listed(told.where(**iou).labels('network'))}). The paper names no number; we ask for more than 0.6, and its own tables "
+    f"{of_each} of {named(data)} "
+    f"({summaries.listed(scores.where(**iou).labels('network'))}). The paper names no number; we ask for more than 0.6, and its own tables "
     f"give {summaries.of_each(printed)}."
 )
 
-# %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input", "answer"]
-plots.against(tabled.get("recorded", found), "Few-class Fidelity", "IoU")
+# %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input", "answer"]
+plots.against(found, "Few-class Fidelity", "IoU")
 
 # %% [markdown]
 # ## The sign of an explanation, and the class that is followed
@@ -297,7 +319,7 @@ plots.against(tabled.get("recorded", found), "Few-class Fidelity", "IoU")
 # %% tags=["hide-input"]
 kinds = [(metric, variant) for metric in ("Few-class Fidelity", "IoU") for variant in (None, "signed")]
 asked = {f"{metric}, {of or 'magnitude'}": {"metric": metric, "variant": of} for metric, of in kinds}
-of_first = {**task.labels}
+of_first = {"dataset": f"{data} test", "network": first[0], "training_seed": first[1]}
 tables.estimates({name: {"explainer": name} for name in signs}, asked, scores, **of_first)
 
 # %% tags=["hide-input"]
@@ -339,13 +361,11 @@ parts = [gain(1, way, **fidelity) for way in ways]
 run.claim("fc-sg", "Table 1, Figure 4", "On photographs SG and SG² raise the fidelity of most explainers.", parts)
 
 # %% tags=["hide-input", "answer"]
-source, known = run.covering("scores", "dataset")
-ours = tabled[source]
-ours = {metric: of.groupby("name")["mean"].mean() for metric, of in ours.groupby("metric")}
+ours = {metric: of.groupby("name")["mean"].mean() for metric, of in found.groupby("metric")}
 span = ours["Few-class Fidelity"][names].max() - ours["Few-class Fidelity"][names].min()
-typical = [tables.number(stats.estimate(known, refined.typical_gain(way, names), **fidelity), 3) for way in ways]
+typical = [tables.number(stats.estimate(scores, refined.typical_gain(way, names), **fidelity), 3) for way in ways]
 Markdown(
-    f"How large is it ({source})? Without a refinement the fidelities of the {len(names)} explainers span {span:.3f}. "
+    f"How large is it? Without a refinement the fidelities of the {len(names)} explainers span {span:.3f}. "
     f"The typical explainer gains {typical[0]} with SG, {typical[1]} with SG²."
 )
 
@@ -361,32 +381,36 @@ run.claim("fc-eg", "Table 1, Figure 4", "On photographs EG with SG, and EG with 
 
 # %% tags=["hide-input"]
 few = task.part(torch.arange(reason_images))
-wider = train.model_inputs(tasks.evenly(torch.arange(len(train)), more_background)).to(task.x.device)
-copies = {"samples": smooth_samples, "noise": noise[first], "refinements": ["XRAI", "SG", "SG²"], "seed": seed}
-wider = tasks.attributions(few, refined.refined({"EG": ("expected-gradients", {"background": wider})}, **copies))
-more = evaluate(metrics, few, wider, variant="more background")
-more += truth.aligned("IoU", few, wider, test.masks[few.images], variant="more background")
-run.save(more, "background")
+more_known = train.model_inputs(tasks.evenly(torch.arange(len(train)), more_background))
+copies = {"samples": smooth_samples, "refinements": ["XRAI", "SG", "SG²"], "seed": seed}
+
+
+def with_more(task):
+    """Fidelity and IoU of EG with more training images."""
+    task, _ = baselines.perturbed(task, test)
+    wider = {"EG": ("expected-gradients", {"background": more_known.to(task.x.device)})}
+    wider = tasks.attributions(task, refined.refined(wider, noise=noise[first], **copies))
+    of_boxes = truth.aligned("IoU", task, wider, test.masks[task.images], variant="more background")
+    return evaluate(metrics, task, wider, variant="more background") + of_boxes
+
+
+wider = run.table("background", with_more, [few])
 
 
 def too_few(name, *left_out, **labels):
     """Would more training images behind EG put it ahead of the best of the others? As a reason."""
     rival = ours[labels["metric"]].drop([name, *left_out]).idxmax()
-    gap = stats.paired(known, {"explainer": rival}, {"explainer": name}, **labels)
-    of_run, wider = run.covering("background", "dataset")
-    one = {label: wider.labels(label) for label in ("dataset", "network", "training_seed")}
-    pair, rows = [{"variant": "more background"}, {"variant": None}], run.beside("scores")[of_run] + wider
-    gained = stats.paired(rows, *pair, explainer=name, metric=labels["metric"], **one)
-    asked = f"{name} with more of them − as it is; {rival} is {tables.number(gap, 3)} ahead ({source})"
-    return Reason(
-        "Too few training images behind EG?", asked, gained, above=max(0, round(float(gap), 3)), source=of_run
-    )
+    gap = stats.paired(scores, {"explainer": rival}, {"explainer": name}, **labels)
+    one, pair = {"explainer": name, "metric": labels["metric"]}, [{"variant": "more background"}, {"variant": None}]
+    gained = stats.paired(scores + wider, *pair, **one, **of_first)
+    asked = f"{name} with more of them − as it is; {rival} is {tables.number(gap, 3)} ahead"
+    return Reason("Too few training images behind EG?", asked, gained, above=max(0, round(float(gap), 3)))
 
 
 def less_than_printed(question, one, other, number=1, **labels):
     """Whether a difference is less than the paper's, the mean of its two networks."""
     printed = round(means[number][one] - means[number][other], 3)
-    found = stats.paired(known, {"explainer": one}, {"explainer": other}, **labels)
+    found = stats.paired(scores, {"explainer": one}, {"explainer": other}, **labels)
     return Reason(question, f"{one} − {other}; in print {printed}", found, below=printed)
 
 
@@ -395,7 +419,6 @@ run.why(
     *(too_few(name, *ahead, **fidelity) for name in ahead),
     less_than_printed("Less noise for SG to remove?", "BP + SG", "BP", **fidelity),
     less_than_printed("Less for EG to be ahead by?", "EG", "BP", **fidelity),
-    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -411,28 +434,31 @@ run.claim("fc-bp", "Section 4.2", "On photographs BP is very similar to Random."
 # vehicles](photographs) have the metric's own answer for a large network. The claim is of one task: on the paper's binary one, by its
 # own Table 2, BP is far above Random.
 
+
 # %% tags=["hide-input"]
-photographs, device = datasets.load("imagenet-foolbox", "test"), task.x.device
-places = tasks.evenly(torch.arange(len(photographs)), reason_images)
-large = zoo.load(pretrained), photographs.model_inputs(places), photographs.labels[places]
-about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": places}
-large = Task(*(of.to(device) for of in large), photographs.features(), precision=task.precision, **about)
-run.save(Scores.concat(refined.steadiness(of, 0.02, seed=seed) for of in (few, large)), "steady")
-of_run, steady = run.covering("steady", "dataset")
-sides = [{"dataset": of.dataset, "network": of.network} for of in (few, large)]
-calmer = stats.estimate(steady, stats.difference(*(stats.Statistic(stats.mean, (side,)) for side in sides)))
-kept = recorded("few-class-fidelity/photographs", "scores")
+def large():
+    """Photographs of ImageNet, and the larger network."""
+    photographs, device = datasets.load("imagenet-foolbox", "test"), task.x.device
+    places = tasks.evenly(torch.arange(len(photographs)), reason_images)
+    given = zoo.load(pretrained), photographs.model_inputs(places), photographs.labels[places]
+    about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": places}
+    return Task(*(of.to(device) for of in given), photographs.features(), precision=task.precision, **about)
+
+
+steady = run.table("steady", lambda task: refined.steadiness(task, 0.02, seed=seed), [few, large])
+calmer = stats.difference(*(stats.Statistic(stats.mean, ({"network": name},)) for name in (first[0], pretrained)))
+calmer = stats.estimate(steady, calmer)
+kept = records.recorded("few-class-fidelity/photographs", "scores")
 wide = kept and stats.paired(kept.frame, *pair, dataset="imagenet-folder, superclasses", network=pretrained)
-bp, chance = (stats.estimate(known, **of, **fidelity) for of in pair)
+bp, chance = (stats.estimate(scores, **of, **fidelity) for of in pair)
 of_bp, of_chance = means[1].round(3)[["BP", "Random"]]
-likeness = f"likeness of BP's maps under noise, {few.network} − {named(pretrained)}"
+likeness = f"likeness of BP's maps under noise, {first[0]} − {named(pretrained)}"
 run.why(
     "fc-bp",
     Reason("Is BP higher?", f"BP; in print {of_bp}", bp, above=of_bp),
     Reason("Is Random lower?", f"Random; in print {of_chance}", chance, below=of_chance),
-    Reason("Are the gradients less noisy?", likeness, calmer, above=0, source=of_run),
-    Reason("Near on a large network?", "BP − Random, photographs", wide, within=0.03, source="recorded"),
-    source=source,
+    Reason("Are the gradients less noisy?", likeness, calmer, above=0),
+    Reason("Near on a large network?", "BP − Random, photographs", wide, within=0.03),
 )
 
 # %% tags=["hide-input"]
@@ -455,9 +481,9 @@ run.claim(
 
 # %% tags=["hide-input"]
 rows = {name: {"names": [name]} for name in names} | {"median of all": {"names": names}}
-columns = {f"XRAI − {way} ({source})": {"over": way} for way in ways}
+columns = {f"XRAI − {way}": {"over": way} for way in ways}
 of = partial(refined.typical_gain, "XRAI")
-tables.estimates(rows, columns, lambda asked: stats.estimate(known, of(**asked), **iou), digits=3)
+tables.estimates(rows, columns, lambda asked: stats.estimate(scores, of(**asked), **iou), digits=3)
 
 # %% [markdown]
 # By the mean over the explainers SG is ahead of XRAI in the paper's Table 3, because of BP alone. *EG + XRAI is the most
@@ -479,7 +505,6 @@ run.why(
     too_few("EG + XRAI", "Deconv + XRAI", **iou),
     less_than_printed("Does XRAI add less to EG?", "EG + XRAI", "EG", 3, **iou),
     less_than_printed("Is EG itself less?", "EG", "BP", 3, **iou),
-    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -496,21 +521,27 @@ run.claim(
 # averaged to that grid, is the most that it can reach.
 
 # %% tags=["hide-input"]
-most, without = refined.best_without(known, combinations, *both, **here)
+most, without = refined.best_without(scores, combinations, *both, **here)
 in_print = paper[paper["name"].isin(refined.left_out(combinations)[most])]
 in_print = summaries.of_each(refined.printed_agreement(in_print, 1, 3))
-boxes = cam.through(regions, task.model, architectures[first[0]][2], task.x).flatten(1)
-run.save(truth.aligned("IoU", task, {"the box on Grad-CAM's grid": boxes}, regions), "grid")
-of_run, ceiling = run.covering("grid", "dataset")
+
+
+def on_grid(task):
+    """IoU of the true box, averaged to the grid of Grad-CAM."""
+    regions = test.masks[task.images]
+    boxes = cam.through(regions, task.model, architectures[first[0]][2], task.x).flatten(1)
+    return truth.aligned("IoU", task, {"the box on Grad-CAM's grid": boxes}, regions)
+
+
+ceiling = run.table("grid", on_grid, [task])
 top = ours["IoU"].drop("GradCAM").idxmax()
-at, of_cam = round(ours["IoU"][top], 3), tables.number(stats.estimate(known, explainer="GradCAM", **iou), 3)
+at, of_cam = round(ours["IoU"][top], 3), tables.number(stats.estimate(scores, explainer="GradCAM", **iou), 3)
 asked = f"rank correlation without {most}; in print {in_print}"
-grid = f"IoU of the true box on it; {top} has {at}, Grad-CAM {of_cam} ({source})"
+grid = f"IoU of the true box on it; {top} has {at}, Grad-CAM {of_cam}"
 run.why(
     "fc-alignment-natural",
     Reason("Does one alone spoil it?", asked, without, above=0.6),
-    Reason("Does its grid keep Grad-CAM below the best?", grid, stats.estimate(ceiling), below=at, source=of_run),
-    source=source,
+    Reason("Does its grid keep Grad-CAM below the best?", grid, stats.estimate(ceiling), below=at),
 )
 
 # %% [markdown]
@@ -520,7 +551,7 @@ run.why(
 # %% tags=["hide-input"]
 pairs = [(f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")] + [("Random + XRAI", "Random")]
 pairs += [(f"BP + {way}", "BP + squares") for way in ("XRAI", "SG", "SG²")]
-tables.differences(known, pairs, {f"difference in fidelity ({source})": fidelity})
+tables.differences(scores, pairs, {"difference in fidelity": fidelity})
 
 # %% tags=["hide-input"]
 run.finish()

@@ -45,6 +45,7 @@ seed = 0  # of the data and of the half that is replaced
 
 # %% tags=["hide-input"]
 import dataclasses
+from functools import cache
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -154,22 +155,64 @@ Markdown(
 # two classes a network that goes from sure of one class to sure of the other must pass the middle; with three it can go round it.
 
 # %% tags=["hide-input"]
-full, pruned, found = {}, {}, []
-for (problem, s), task in chosen.items():
-    full[problem, s], chosen[problem, s], pruned[problem, s], rows = baselines.searched(task, tests[problem])
-    found.append(rows)
-first = {problem: full[problem, training_seeds[0]] for problem in tests}
-missed = " and ".join(f"{int(of.fallback.sum())} of {len(of.fallback)} {problem}" for problem, of in first.items())
-Markdown(f"The fallback was needed for {missed}.")
+problem_of = {data: problem for problem, data in where.items()}
+name_of = {problem: task.network for (problem, _), task in chosen.items()}
+trains = {p: datasets.load(recipes[p, s].data, "train", **recipes[p, s].data_options) for p, s in chosen}
+others = {}  # by image, the one before it, by which it is replaced in a question below
+for (problem, _), task in chosen.items():
+    others[problem] = dict(zip(task.images.tolist(), task.images.roll(1).tolist(), strict=True))
+
+
+@cache
+def searched(problem, s, places):
+    """The search on some test images, by their places, in full and pruned."""
+    task = tasks.task(recipes[problem, s], torch.tensor(places), name=name_of[problem], data=tests[problem])
+    return baselines.searched(task, tests[problem])
+
+
+def search(task):
+    """The same of the images of a task."""
+    return searched(problem_of[task.dataset], task.training_seed, tuple(task.images.tolist()))
+
+
+def stand_ins(task):
+    """What may replace the images of a task as a whole."""
+    image = baselines.intensities(tests[problem_of[task.dataset]], task.images)
+    return baselines.plain(image) | {"perturbed": search(task)[2].images.cpu()}
+
+
+def replaced(task, stand_ins):
+    """What the network makes of replaced images."""
+    problem = problem_of[task.dataset]
+    asked = {"background": background, "neighbours": neighbours}
+    far = baselines.novelty(task, tests[problem], trains[problem], **asked)
+    return baselines.replaced(task, tests[problem], stand_ins, far, seed=seed)
+
+
+def ask(task):
+    """The search, and whether the network is undecided of replaced images and has seen the like."""
+    of = stand_ins(task)
+    rows = replaced(task, of).where(metric=["novelty", "U", "sure of a class"], reference=[None, *of])
+    return search(task)[3] + rows
+
+
+scores = run.table("scores", ask, list(chosen.values()))
+missed = []
+for problem, data in where.items():
+    has = torch.cat([of.values for of in scores.where(metric="has a candidate", variant=None, dataset=data)])
+    missed.append(f"{int((has == 0).sum())} of {len(has)} {problem}")
+Markdown(f"The fallback was needed for {' and '.join(missed)}.")
 
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
+few = {problem: chosen[problem, training_seeds[0]].part(torch.arange(min(15, images))) for problem in tests}
+first = {problem: search(task)[0] for problem, task in few.items()}
 samples = {}
 for axes, problem in zip(grid, tests, strict=True):
     U, S, P, winner, fallback = first[problem]
     wins = (~fallback).nonzero().flatten()
     lowest = P.gather(1, winner[:, None])[:, 0]
-    # The image whose winner is the median one, so that the figure shows nothing special.
+    # The image whose winner is the median one of some, so that the figure shows nothing special.
     samples[problem] = i = wins[lowest[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
     left = U[i] <= delta[problem]
     axes.plot(S[i][~left], U[i][~left], "o", color="0.75", markersize=3, label="discarded")
@@ -183,7 +226,7 @@ plots.show(figure)
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input", "answer"]
 altered, two_lines = {}, chain.str.replace(r" (?=alone|before|after)", "\n", regex=True)
 for problem, i in samples.items():
-    task, of = chosen[problem, training_seeds[0]], first[problem]
+    task, of = few[problem], first[problem]
     image = baselines.intensities(tests[problem], task.images[i : i + 1])
     P = torch.where(of.uncertainty[i] <= delta[problem], of.score[i], torch.inf)
     P[of.winner[i]] = -torch.inf  # also where it is a fallback
@@ -210,18 +253,7 @@ plots.pictures(
 # replaced, in random order of the pixels, is the middle of the curves that the metric follows.
 
 # %% tags=["hide-input"]
-examples, rows = {}, []
-for (problem, s), task in chosen.items():
-    train = datasets.load(recipes[problem, s].data, "train", **recipes[problem, s].data_options)
-    far = baselines.novelty(task, tests[problem], train, background=background, neighbours=neighbours)
-    image = baselines.intensities(tests[problem], task.images)
-    stand_ins = baselines.plain(image) | {"perturbed": pruned[problem, s].images.cpu()}
-    examples.setdefault(problem, {"image": image} | stand_ins)
-    others = {**stand_ins, "another image": image.roll(1, 0)}  # another one for a question below
-    rows.append(baselines.replaced(task, tests[problem], others, far, seed=seed))
-rows, asked = Scores.concat(rows), [None, *stand_ins]
-scores = Scores.concat([*found, rows.where(metric=["novelty", "U", "sure of a class"], reference=asked)])
-run.save(scores, "scores")
+named = ["black", "white", "mean", "blur", "perturbed"]
 clean = {"metric": "novelty", "variant": None, "reference": None}
 
 
@@ -241,7 +273,7 @@ def of_stand_in(labels):
 columns = {"U (0 is undecided)": {"metric": "U"}, "sure (p > 0.9)": {"metric": "sure of a class"}}
 columns |= {f"can be told, {variant}": {"told": variant} for variant in ("all replaced", "half replaced")}
 each = {f"{problem}: {name}": {"dataset": where[problem], **own} for problem in tests for name, own in columns.items()}
-tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_stand_in)
+tables.estimates({name: {"reference": name} for name in named}, each, of_stand_in)
 
 # %% [markdown]
 # Black and white are one image for all: what the network says of it, *U* and *sure*, is a fact, and an interval beside it says nothing. *Can be told* is the chance that a replaced image is farther from the training
@@ -256,14 +288,16 @@ tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_sta
 # where the network is sure of its class, every image of another class switches to it. In brackets: 95 % intervals.
 
 # %% tags=["hide-input"]
-switched = rows.where(metric="class switch", reference=list(stand_ins))
-run.save(switched, "switched")
+switched = run.table(
+    "switched", lambda task: replaced(task, stand_ins(task)).where(metric="class switch"), list(chosen.values())
+)
 by_task = {
     f"{problem} ({len(tests[problem].classes)} classes)": {"dataset": where[problem]} for problem in sorted(tests)
 }
-tables.estimates({name: {"reference": name} for name in stand_ins}, by_task, switched)
+tables.estimates({name: {"reference": name} for name in named}, by_task, switched)
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
+examples = {p: {"image": baselines.intensities(tests[p], of.images)} | stand_ins(of) for p, of in few.items()}
 shown = {problem: torch.stack([of[name][samples[problem]] for name in of]) for problem, of in examples.items()}
 said = {t: baselines.answer(chosen[t, training_seeds[0]].model, tests[t])(of) for t, of in shown.items()}
 plots.pictures(
@@ -296,7 +330,7 @@ tables.estimates({name: {"variant": name} for name in winning}, of_problem, wins
 # 3. Along a chain the answers change little from one width to the next. Between two widths that were asked, the logarithms
 #    of the probabilities are taken to lie near a straight line. Only where $U$ could then be low enough is it worth asking.
 #
-# The first two are exact. The third is a wager, so it is checked: both searches run on every image of this page.
+# The first two are exact. The third is a wager, so it is checked: both searches ran on every image.
 
 # %% tags=["hide-input"]
 costs = {"near enough": {"variant": "near enough (exact)"}, "also near a line": {"variant": "near a line"}}
@@ -326,7 +360,10 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 level = " and ".join(f"{share:.0%} of the steps ({problem})" for problem, share in falling.items())
-Markdown(f"From one width to the next *U* does not rise in {level}: a search cannot stop where it first rises.")
+of_images = f"{len(along)} images of each task"
+Markdown(
+    f"From one width to the next *U* does not rise in {level}, on {of_images}: a search cannot stop where it first rises."
+)
 
 # %% [markdown]
 # ## What reproduced
@@ -351,24 +388,27 @@ run.claim(
 # %% tags=["hide-input"]
 place = torch.tensor(candidates.groupby(chain).cumcount().to_list())  # in its chain
 grids = {"every fourth width": place % 4 == 0, "every second width": place % 2 == 0, "all widths": place >= 0}
-coarser = []
-for (problem, s), task in chosen.items():
-    U, about = full[problem, s].uncertainty, {"images": task.images, "metric": "has a candidate", **task.labels}
-    tried = {name: (U[:, kept] <= delta[problem]).any(1) for name, kept in grids.items()}
-    tried["twice Δ"] = (2 * delta[problem] >= U).any(1)
-    coarser += [Scores.of(of, variant=name, **about) for name, of in tried.items()]
-run.save(Scores.concat(coarser), "coarser")
-(source, known), (of_run, coarser) = run.covering("scores"), run.covering("coarser")
+
+
+def on_grids(task):
+    """Whether an image has a candidate on coarser grids, and under twice Δ."""
+    U, bar = search(task)[0].uncertainty, delta[problem_of[task.dataset]]
+    about = {"images": task.images, "metric": "has a candidate", **task.labels}
+    tried = {name: (U[:, kept] <= bar).any(1) for name, kept in grids.items()} | {"twice Δ": (2 * bar >= U).any(1)}
+    return Scores.concat(Scores.of(of, variant=name, **about) for name, of in tried.items())
+
+
+coarser = run.table("coarser", on_grids, list(chosen.values()))
 possible, more_widths = [], [{"variant": name} for name in ("all widths", "every second width")]
 for problem, data in where.items():
-    lacking = max(0, round(0.95 - float(stats.estimate(known, variant=None, dataset=data, **found)), 3))
+    lacking = max(0, round(0.95 - float(stats.estimate(scores, variant=None, dataset=data, **found)), 3))
     finer = stats.paired(coarser, *more_widths, dataset=data)
     looser = stats.estimate(coarser, variant="twice Δ", dataset=data)
     asked = f"{problem}: images gained by the last doubling; {100 * lacking:.1f} % are lacking to 95 %"
     possible.append(Reason("Would a grid twice as fine be enough?", asked, finer, above=lacking, said=tables.share))
     asked = f"{problem}: images with a candidate under twice Δ; {0.95 - lacking:.1%} under Δ".replace("%", " %")
     possible.append(Reason("Would twice Δ be enough?", asked, looser, above=0.95, said=tables.share))
-run.why("fc-found", *possible, source=of_run)
+run.why("fc-found", *possible)
 
 # %% tags=["hide-input"]
 every, blur = {"variant": None}, {"variant": "blur alone"}
@@ -410,8 +450,8 @@ with_one = stats.Statistic(lambda value, candidate: those(value, candidate).mean
 without = stats.Statistic(lambda value, candidate: those(value, candidate, has=False).mean(), (own, among))
 kinds = {"images that have a candidate": {"variant": None, **found}, "U of all": own}
 kinds |= {"U of those with one": {"of": with_one}, "U of those without": {"of": without}}
-by_task = {f"{problem}, Δ = {delta[problem]:g} ({source})": {"dataset": data} for problem, data in where.items()}
-tables.estimates(kinds, by_task, known, digits=3)
+by_task = {f"{problem}, Δ = {delta[problem]:g}": {"dataset": data} for problem, data in where.items()}
+tables.estimates(kinds, by_task, scores, digits=3)
 
 # %% tags=["hide-input"]
 nearer = {"less": True, "metric": "novelty", "variant": "all replaced"}
@@ -451,11 +491,18 @@ run.claim(
 # plain blur of fixed width, which does not look at all, may do better. Rows are chances to tell
 # replaced from clean, or a difference of two.
 
+
 # %% tags=["hide-input"]
-another = {"reference": "another image", "metric": "novelty", "variant": "half replaced"}
-run.save(rows.where(**another), "mixed")
-of_run, mixed = run.covering("mixed")
-mixed = run.beside("scores")[of_run] + mixed
+def mixing(task):
+    """How unlike the training data an image looks whose half is replaced by that of another one."""
+    problem = problem_of[task.dataset]
+    other = torch.tensor([others[problem][place] for place in task.images.tolist()])
+    rows = replaced(task, {"another image": baselines.intensities(tests[problem], other)})
+    return rows.where(reference="another image", metric="novelty", variant="half replaced")
+
+
+mixed = run.table("mixed", mixing, list(chosen.values()))
+beside_another = scores + mixed
 ends = (0.0, 1.0)
 possible = []
 for problem, data in where.items():
@@ -463,18 +510,18 @@ for problem, data in where.items():
         over = clean, {"metric": "novelty", "variant": part, "reference": "perturbed"}, among
         only = stats.Statistic(lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=ends)
         only, question = (
-            stats.estimate(known, only, dataset=data),
+            stats.estimate(scores, only, dataset=data),
             "Can they hardly be told, without those that have no candidate?",
         )
         asked = f"{problem}, {part}: those with a candidate against all clean ones (0.5: not told)"
         possible.append(Reason(question, asked, only, below=0.6))
-    natural = stats.estimate(mixed, told("another image", "half replaced", ends), dataset=data)
+    natural = stats.estimate(beside_another, told("another image", "half replaced", ends), dataset=data)
     asked = f"{problem}, half replaced: by another image"
-    possible.append(Reason("Is any mixture told?", asked, natural, above=0.6, source=of_run))
+    possible.append(Reason("Is any mixture told?", asked, natural, above=0.6))
     blurred = stats.difference(*(told(name, "all replaced") for name in ("blur", "perturbed")))
-    blurred, asked = stats.estimate(known, blurred, dataset=data), f"{problem}, all replaced: blur − chosen"
+    blurred, asked = stats.estimate(scores, blurred, dataset=data), f"{problem}, all replaced: blur − chosen"
     possible.append(Reason("Would a plain blur do better?", asked, blurred, below=0))
-run.why("fc-in-distribution", *possible, source=source)
+run.why("fc-in-distribution", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

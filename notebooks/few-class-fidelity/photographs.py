@@ -21,8 +21,7 @@
 # classes. The paper's photographs are of ImageNet. Here they are, too, and the network knows 1000 classes: the probabilities of some
 # of them are summed, so that it has three.
 #
-# Every installation has 20 photographs, and few of them show vehicles. A folder of yours gives more, and a second task: the
-# `study` profile reads such a folder.
+# Every installation has 20 photographs, and few of them show vehicles. A folder of photographs gives more, and a second task.
 
 # %% [markdown]
 # ## Parameters
@@ -35,7 +34,7 @@ folder = "~/imagenet-sample-images"  # where more photographs are, with the Word
 # Recognised ones of it for the first network, and a third as many for each other: a quarter of them vehicles, a quarter each of
 # birds, dogs and vehicles as superclasses.
 more_photographs = 240
-explained_by = ["BP", "IG(zero)", "GradCAM", "Random"]  # the recorded run has IG(zero), too, which takes as long as all of these
+explained_by = ["BP", "IG(zero)", "GradCAM", "Random"]  # IG(zero) takes as long as all others
 step = 0.05  # replaced share between two points of a curve; the paper has 0.01
 noise = 0.1  # of the copies in SG and SG², a share of an image's range; the paper chose 0.1 to 0.2
 integration_steps = 8  # of Integrated Gradients
@@ -55,7 +54,7 @@ from faithlab import stats
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, tables
 from faithstudy.claims import above, best, within
 from faithstudy.data import datasets, imagenet, vehicles
 from faithstudy.diagnostics import Reason
@@ -102,7 +101,7 @@ def photographed(network, dataset, pictures, problem):
     places = torch.tensor([i for i, label in enumerate(pictures.labels.tolist()) if label in group_of])
     group = torch.tensor([group_of[label] for label in pictures.labels[places].tolist()]).to(device)
     model, x = grouped(network, problem), pictures.model_inputs(places).to(device)
-    right = run.kept(f"{network}, {dataset}, recognised", partial(logits, model, x, 64)).argmax(1) == group
+    right = logits(model, x, 64).argmax(1) == group
     about = {"dataset": dataset, "network": network, "training_seed": 0, "images": places}
     task = Task(model, x, group, pictures.features(), precision=tasks.dtype(precision, device), **about)
     return task.part(right.nonzero().flatten().cpu())
@@ -115,24 +114,27 @@ def photographs(number):
 
 shipped = datasets.load("imagenet-foolbox", "test")
 wide = photographed(networks[0], "imagenet-foolbox test", shipped, "vehicles")
-problems, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
-if folder:
+first = wide.part(torch.arange(min(photographs_judged, len(wide.x))))
+
+
+def in_folder(network, problem):
+    """Recognised photographs of the folder, evenly of each group where the problem is that of superclasses."""
+    number = (more_photographs if network == networks[0] else more_photographs // 3) // 4
     pictures = datasets.load("imagenet-folder", "test", path=folder)
-for network in networks if folder else ():
-    number = more_photographs if network == networks[0] else more_photographs // 3
-    problem = photographed(network, "imagenet-folder, vehicles", pictures, "vehicles")
-    problems.append(problem.part(tasks.evenly(torch.arange(len(problem.x)), number // 4)))
-    problem = photographed(network, "imagenet-folder, superclasses", pictures, "superclasses")
-    of_groups = [(problem.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
-    problems.append(problem.part(torch.cat([tasks.evenly(of, number // 4) for of in of_groups])))
-problems = [problem for problem in problems if len(problem.x)]
-Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x))}") for of in problems))
+    of = photographed(network, f"imagenet-folder, {problem}", pictures, problem)
+    if problem == "vehicles":
+        return of.part(tasks.evenly(torch.arange(len(of.x)), number))
+    groups = [(of.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS[problem]))]
+    return of.part(torch.cat([tasks.evenly(group, number) for group in groups]))
+
+
+of_folder = [partial(in_folder, *pair) for pair in itertools.product(networks if folder else (), GROUPS)]
 
 # %% [markdown]
 # ## Explanations and their fidelity
 #
 # The metric, the perturbed images and the refinements are those of [the page before](natural-images). BP is the gradient; Integrated
-# Gradients start at zero, and are asked in the recorded run, not in quick: of a photograph they take as long as all the others. The network's activation is ReLU6, which Deconvolution cannot replace, and Expected Gradients ask for training
+# Gradients start at zero. The network's activation is ReLU6, which Deconvolution cannot replace, and Expected Gradients ask for training
 # images, which are not at hand: both explainers are left out. The noise of SG is not chosen anew for a few photographs; it is what the
 # paper found. The controls stand beside the refinements: a blur that knows neither regions nor copies, and regions of a random map.
 
@@ -140,45 +142,41 @@ Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x
 metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
 plain = refined.explainers(layer="network.features", background=wide.x[:1], steps=integration_steps, seed=seed)
 plain = {name: plain[name] for name in explained_by}
-explainers = refined.refined(plain, samples=smooth_samples, noise=noise, seed=seed)
-combinations = [*explainers]
-explainers |= refined.controls(seed=seed)
-
-
-first, copies = wide.part(torch.arange(1)), []  # it is shown below, and searched once where it is asked about alone
+explainers = refined.refined(plain, samples=smooth_samples, noise=noise, seed=seed) | refined.controls(seed=seed)
 
 
 def copied(part):
     """Some photographs with their perturbed copies, and how these were found."""
-    alone = (part.dataset, part.images.tolist()) == (first.dataset, first.images.tolist())
-    if alone and copies:
-        return copies[0]
-    found = baselines.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
-    copies.extend([found] * alone)
-    return found
+    shown = shipped if part.dataset == wide.dataset else datasets.load("imagenet-folder", "test", path=folder)
+    return baselines.perturbed(part, shown)
 
 
-def ask(part):
-    """The scores of all explanations of some photographs, and what the search for their perturbed copies took and found."""
-    part, made = copied(part)
-    about = {"images": part.images, **part.labels}
-    search = {"forwards": made.forwards, "fell back": made.fallback}
-    found = Scores.concat(Scores.of(of.double(), metric=name, **about) for name, of in search.items())
-    return evaluate(metrics, part, tasks.attributions(part, explainers, batch_size=8)) + found
+def ask(part, explainers=explainers):
+    """The scores of explanations of some photographs."""
+    part, _ = copied(part)
+    return evaluate(metrics, part, tasks.attributions(part, explainers, batch_size=8))
 
 
-asked = run.by_images("scores", problems, ask)
-scores = asked.where(metric="Few-class Fidelity")
-run.save(scores, "scores")
-took, fallen = (torch.cat([of.values.flatten() for of in asked.where(metric=m)]) for m in ("forwards", "fell back"))
-Markdown(
-    f"The search for a perturbed copy took {took.mean():.0f} of 804 forwards per photograph, and {int(fallen.sum())} of "
-    f"{len(fallen)} have no candidate under Δ and fall back to the least decided one. On this page {scores.missing} scores are missing."
-)
+one = first.part(torch.arange(1))
+three = {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")}
+scores = run.table("scores", ask, [first, *of_folder], again=lambda: ask(one, three))
+
+
+def settings(scores):
+    """The networks and problems, by what tables call them; where a folder was asked, of its photographs."""
+    cells = [cell for cell, _ in stats.summary(scores, ["network", "dataset"], explainer="Random")]
+    cells = [cell for cell in cells if "folder" in cell["dataset"]] or cells
+    return {named(f"{c['network']}, {c['dataset'].removesuffix(' test')}"): c for c in cells}
+
+
+cells = settings(scores)
+combinations = refined.combined([name for name in explained_by if name != "Random"])
+counts = {name: stats.estimate(scores, **of, explainer="Random").images for name, of in cells.items()}
+Markdown("\n".join(f"- {name}: {photographs(of)}" for name, of in counts.items()))
 
 # %% mystnb={"figure": {"caption": "A photograph and its perturbed copy, with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-photographs-maps"}, "image": {"alt": "A photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-of_first, made = copied(first)
-maps = tasks.attributions(of_first, {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")})
+of_first, made = copied(one)
+maps = tasks.attributions(of_first, three)
 answer = baselines.answer(of_first.model, shipped)
 said = [answer(of)[0] for of in (baselines.intensities(shipped, of_first.images), made.images)]
 photograph = shipped.inputs[of_first.images[0]] / 255
@@ -188,46 +186,26 @@ plots.pictures(
     size=(8.4, 1.95),
 )
 
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
+networks_of = {named(of["network"]): {"network": of["network"]} for of in cells.values()}
+tasks_of = {named(of["dataset"].removesuffix(" test")): {"dataset": of["dataset"]} for of in cells.values()}
+plots.dots(scores, networks_of, panels=tasks_of, label="Few-class Fidelity")
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network; of the recorded run, where there is one.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
-def settings(scores):
-    """The networks and problems, by what tables call them; where a folder was asked, of its photographs."""
-    cells = [cell for cell, _ in stats.summary(scores, ["network", "dataset"], explainer="Random")]
-    cells = [cell for cell in cells if "folder" in cell["dataset"]] or cells
-    return {named(f"{c['network']}, {c['dataset'].removesuffix(' test')}"): c for c in cells}
-
-
-told, _, source, _ = summaries.best(run, "scores", scores)
-of_each = settings(told).values()
-networks_of = {named(of["network"]): {"network": of["network"]} for of in of_each}
-tasks_of = {named(of["dataset"].removesuffix(" test")): {"dataset": of["dataset"]} for of in of_each}
-plots.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
-
-# %% tags=["hide-input"]
-counts = {name: stats.estimate(told, **of, explainer="Random").images for name, of in settings(told).items()}
-Markdown(
-    f"The figure at the top of the page: {source}; {summaries.listed([f'{photographs(n)} of {name}' for name, n in counts.items()])}. Every "
-    "number, beside what the paper prints of ResNet-18 in its Table 1:"
-)
+# %% [markdown]
+# Every number, beside what the paper prints of ResNet-18 in its Table 1:
 
 # %% tags=["hide-input"]
 paper = refined.printed(published.load("fewclass_scores")).query("table == 1")
-sources = {
-    name: tables.summary(
-        Scores.concat(of.where(**cell) for cell in settings(of).values()), ["network", "dataset", "explainer"]
-    ).assign(
-        setting=lambda of: [
-            named(f"{n}, {d.removesuffix(' test')}") for n, d in zip(of["network"], of["dataset"], strict=True)
-        ]
-    )
-    for name, of in run.beside("scores").items()
-}
-sources = {
-    "published": paper.query("model == 'ResNet-18'").assign(setting="ResNet-18", explainer=lambda of: of["name"])
-} | sources
-known = told.labels("explainer")
-sources["published"] = sources["published"].query("explainer in @known")
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["setting"], order=known, digits=3))
+known = scores.labels("explainer")
+printed = paper.query("model == 'ResNet-18' and name in @known").assign(
+    setting="ResNet-18", explainer=lambda of: of["name"]
+)
+own = Scores.concat(scores.where(**cell) for cell in cells.values())
+own = tables.summary(own, ["network", "dataset", "explainer"])
+own["setting"] = own["network"] + ", " + own["dataset"].str.removesuffix(" test")
+own["setting"] = own["setting"].map(named)
+sides = {"published": printed, "measured": own}
+tables.styled(tables.side_by_side(sides, rows=["explainer"], columns=["setting"], order=known, digits=3))
 
 # %% [markdown]
 # ## What reproduced
@@ -239,7 +217,7 @@ tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["setting
 
 # %% tags=["hide-input"]
 means = paper.groupby("name")["mean"].mean()
-those = [name for name in plain if name != "Random"]
+those = [name for name in explained_by if name != "Random"]
 gains = {way: torch.tensor([means[refined.named(n, way)] - means[n] for n in those]) for way in ("SG", "SG²")}
 run.claim(
     "fc-sg-photographs",
@@ -254,7 +232,7 @@ run.claim(
             printed=of.quantile(0.5).item(),
             **where,
         )
-        for kind, where in settings(scores).items()
+        for kind, where in cells.items()
         for way, of in gains.items()
     ],
 )
@@ -268,7 +246,7 @@ run.claim(
     "On photographs of ImageNet BP is very similar to Random.",
     [
         within(scores, {"explainer": "BP"}, {"explainer": "Random"}, name=kind, **similar, **where)
-        for kind, where in settings(scores).items()
+        for kind, where in cells.items()
     ],
 )
 
@@ -276,11 +254,10 @@ run.claim(
 # **Why?** Which of the two is not where the paper has it? And is there a difference at all, however little?
 
 # %% tags=["hide-input"]
-source, judged = run.covering("scores", "dataset", "network")
 possible = []
-for kind, where in settings(judged).items():
-    bp, chance = (stats.estimate(judged, explainer=name, **where) for name in ("BP", "Random"))
-    apart = stats.paired(judged, {"explainer": "BP"}, {"explainer": "Random"}, **where)
+for kind, where in cells.items():
+    bp, chance = (stats.estimate(scores, explainer=name, **where) for name in ("BP", "Random"))
+    apart = stats.paired(scores, {"explainer": "BP"}, {"explainer": "Random"}, **where)
     of_bp, of_chance = means.round(3)[["BP", "Random"]]
     possible += [
         Reason("Is BP higher than in print?", f"{kind}: BP; in print, of vehicles, {of_bp}", bp, above=of_bp),
@@ -292,7 +269,7 @@ for kind, where in settings(judged).items():
         ),
     ]
     possible += [Reason("Is BP more than Random, by however little?", f"{kind}: BP − Random", apart, above=0)]
-run.why("fc-bp-photographs", *possible, source=source)
+run.why("fc-bp-photographs", *possible)
 
 # %% tags=["hide-input"]
 rivals = [name for name in combinations if name not in ("Random", "BP + XRAI")]
@@ -302,7 +279,7 @@ run.claim(
     "On photographs of ImageNet Random is below all others; BP + XRAI, which is below it on one of the paper's networks, is left out.",
     [
         best(scores, "explainer", "Random", rivals=rivals, less=True, printed=means, name=kind, **where)
-        for kind, where in settings(scores).items()
+        for kind, where in cells.items()
     ],
 )
 
@@ -314,19 +291,19 @@ run.claim(
 # %% tags=["hide-input"]
 def lead(others, **where):
     """The mean of some explanations' fidelities less Random's."""
-    return stats.paired(judged, {"explainer": others}, {"explainer": "Random"}, **where)
+    return stats.paired(scores, {"explainer": others}, {"explainer": "Random"}, **where)
 
 
 possible = []
-for kind, where in settings(judged).items():
+for kind, where in cells.items():
     blind = ("Random", "BP + XRAI", *refined.controls())
-    others = [name for name in judged.where(**where).labels("explainer") if name not in (*blind, "BP")]
+    others = [name for name in scores.where(**where).labels("explainer") if name not in (*blind, "BP")]
     least = min(others, key=lambda name: float(lead([name], **where)))
     told_of = f"{kind}: {least} − Random, the least of {len(others)}"
     possible.append(Reason("Is it BP alone?", told_of, lead([least], **where), above=0))
     told_of = f"{kind}: mean of {len(others) + 1} − Random"
     possible.append(Reason("Are all together above Random?", told_of, lead(["BP", *others], **where), above=0))
-run.why("fc-random-photographs", *possible, source=source)
+run.why("fc-random-photographs", *possible)
 
 # %% [markdown]
 # *Would a trivial control have passed?* The controls say what smoothing gains that knows nothing: squares in place of copies or
@@ -336,10 +313,10 @@ run.why("fc-random-photographs", *possible, source=source)
 pairs = [(f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")] + [("Random + XRAI", "Random")]
 leads = {
     kind: {
-        f"{one} − {other}": stats.paired(told, {"explainer": one}, {"explainer": other}, **where)
+        f"{one} − {other}": stats.paired(scores, {"explainer": one}, {"explainer": other}, **where)
         for one, other in pairs
     }
-    for kind, where in settings(told).items()
+    for kind, where in cells.items()
 }
 of_pairs = {
     f"{kind} ({photographs(max(e.images for e in of.values()))})": {name: tables.number(e, 3) for name, e in of.items()}

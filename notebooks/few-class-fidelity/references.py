@@ -92,6 +92,7 @@ problems = {
 }
 main = {"vehicles": "ResNet-9", "digits": "three layers"}  # the networks that are asked under every stand-in
 measure = {"vehicles": "IoU", "digits": "Dice"}
+names = ["black", "white", "mean", "blur", "perturbed"]
 chosen, tests, trains = {}, {}, {}
 for problem, (data, options, test_options, own) in problems.items():
     tests[problem] = test = datasets.load(data, "test", **options | test_options)
@@ -100,12 +101,8 @@ for problem, (data, options, test_options, own) in problems.items():
     recipes = networks.each(architectures, training_seeds, classes=len(test.classes), **common, **own)
     places = tasks.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
-        task = tasks.task(recipe, places, name=name, data=test)
-        chosen[problem, name, s], _ = baselines.perturbed(task, test)
-        if name == main[problem]:
-            stand_ins = baselines.plain(baselines.intensities(test, places))
-            chosen[problem, name, s] = baselines.standing_in(chosen[problem, name, s], test, stand_ins)
-names = [*stand_ins, "perturbed"]
+        chosen[problem, name, s] = tasks.task(recipe, places, name=name, data=test)
+problem_of = {f"{data} test": problem for problem, (data, *_) in problems.items()}
 
 # %% [markdown]
 # ## The same maps under each baseline
@@ -122,27 +119,34 @@ areas = {
 }
 metrics = {"Few-class Fidelity": metric.given(steps=steps), **areas}
 curves = replacement_curves(steps)
-found = []
-for (problem, name, _), task in chosen.items():
-    train = trains[problem]
+
+
+def ask(task):
+    """Fidelity of every explanation; of the main networks also under the other stand-ins, and the alignment."""
+    problem = problem_of[task.dataset]
+    test, train = tests[problem], trains[problem]
+    task, _ = baselines.perturbed(task, test)
     known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background)).to(task.x.device)
     own = refined.explainers(layer="features", background=known, steps=integration_steps, seed=seed)
     if problem == "digits":  # black is zero and the lowest value of a digit's image, so that IG(zero) would be IG(min)
         del own["IG(zero)"]
     maps = tasks.attributions(task, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
-    few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if name == main[problem] else {}
+    is_main = task.network == main[problem]
+    few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if is_main else {}
     some = {key: maps[key] for key in few}
+    rest = {key: of for key, of in maps.items() if key not in some}
+    found = [evaluate(metrics, task, some)] if some else []
+    found += [evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, task, rest)] if rest else []
     if some:
-        found.append(evaluate(metrics, task, some))
-    if rest := {key: of for key, of in maps.items() if key not in some}:
-        found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, task, rest))
-    if not some:
-        continue
-    found.append(baselines.under(metrics, task, some, list(stand_ins)))
-    found.append(baselines.under(curves, task, {"BP": maps["BP"]}, names))
-    found.append(truth.aligned(measure[problem], task, some, tests[problem].masks[task.images]))
-scores = Scores.concat(found)
-run.save(scores, "scores")
+        stand_ins = baselines.plain(baselines.intensities(test, task.images))
+        task = baselines.standing_in(task, test, stand_ins)
+        found.append(baselines.under(metrics, task, some, list(stand_ins)))
+        found.append(baselines.under(curves, task, {"BP": maps["BP"]}, names))
+        found.append(truth.aligned(measure[problem], task, some, test.masks[task.images]))
+    return Scores.concat(found)
+
+
+scores = run.table("scores", ask, list(chosen.values()))
 
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity"}
@@ -195,7 +199,7 @@ figure
 # Each baseline ranks the same combinations of explainer and refinement. The rank correlation of two rankings is 1 where both
 # agree. The last row is the alignment with what is known: the box of the vehicle (IoU), the pixels of the digit (Dice).
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two baselines, and with the alignment to the known box or region; of this build's images, without intervals, which the recorded run has.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five baselines and the alignment measure against each other."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two baselines, and with the alignment to the known box or region.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five baselines and the alignment measure against each other."}} tags=["hide-input", "answer"]
 rows = []
 for problem, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[problem]}}
@@ -216,13 +220,11 @@ for axes, problem in zip(grid, problems, strict=True):
     axes.tick_params(axis="x", rotation=45)
 plots.show(figure)
 
+
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "scores", scores)
-
-
 def alike(one, other, by, **labels):
-    """The rank correlation of two kinds of rows on the best evidence, with its interval."""
-    return tables.number(stats.estimate(told, stats.agreement(one, other, "explainer", by), **labels))
+    """The rank correlation of two kinds of rows, with its interval."""
+    return tables.number(stats.estimate(scores, stats.agreement(one, other, "explainer", by), **labels))
 
 
 of_pairs, of_networks = [], []
@@ -231,12 +233,12 @@ label = {
     for problem in problems
     for name in architectures
 }
-in_both = told.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
+in_both = scores.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
 for problem, own in here.items():
-    ranked = [e for e in told.where(metric=measure[problem], **own).labels("explainer") if e != "Random"] + ["Random"]
+    ranked = [*asked[problem], "Random"]
     pairs = [[{**fidelity, "reference": name} for name in pair] for pair in itertools.combinations(names, 2)]
     found = {tuple(of["reference"] for of in pair): stats.agreement(*pair, "explainer", ranked) for pair in pairs}
-    found = {pair: stats.estimate(told, of, **own) for pair, of in found.items()}
+    found = {pair: stats.estimate(scores, of, **own) for pair, of in found.items()}
     ends = [end(found, key=lambda pair: float(found[pair].value.nan_to_num(0))) for end in (min, max)]
     of_pairs.append(
         f"on {problem} ({main[problem]}) {tables.number(found[ends[0]])} ({summaries.listed(ends[0])}) "
@@ -249,7 +251,7 @@ Markdown(
     "How far two rankings of the explainers agree, 1 is the same order. **Another stand-in** (two of "
     f"{len(names)}): {summaries.listed(of_pairs)}. **Another network** (two architectures): {summaries.listed(of_networks)}. "
     f"**Another task** ({summaries.listed(list(problems))}, both by {next(iter(architectures))}): "
-    f"{alike(*on_problems, in_both, **fidelity, reference='perturbed')} ({source})."
+    f"{alike(*on_problems, in_both, **fidelity, reference='perturbed')}."
 )
 
 # %% [markdown]
@@ -339,9 +341,8 @@ for one, other in itertools.combinations(asked_networks, 2):
 tables.prose(pd.DataFrame(rows, columns=["one", "other", "rank correlation"]))
 
 # %% [markdown]
-# The two networks of digits are those of [](digits). There their agreement is another number: its recorded run asks many more
-# images, in finer steps, with more noisy copies and a noise of SG that is chosen for each network. Its interval is the narrower
-# one, and where the two numbers differ it is the surer.
+# The two networks of digits are those of [](digits). There their agreement is another number, of more images, in finer
+# steps, with more noisy copies and a noise of SG that is chosen for each network: where the two differ, it is the surer.
 
 # %% tags=["hide-input"]
 paper = refined.printed(published.load("fewclass_scores"))
@@ -368,24 +369,23 @@ run.claim(
 # paper's numbers.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
 left, possible = refined.left_out(common), []
 for number, (problem, part) in enumerate(zip(problems, parts[1:], strict=True), 1):
-    if judge_part(part.on(known), len(parts)).outcome == HOLDS:  # nothing is to be explained
+    if judge_part(part, len(parts)).outcome == HOLDS:  # nothing is to be explained
         continue
     pair = [label[problem, name] for name in architectures]
     for of in pair:
-        half = stats.estimate(known, stats.settled("explainer", common, **of), **asked_here)
+        half = stats.estimate(scores, stats.settled("explainer", common, **of), **asked_here)
         asked = f"{problem}: half of them against the others, {of['network']}"
         possible.append(Reason("Too few images?", asked, half, below=0.6))
     without = {name: stats.agreement(*pair, "explainer", of) for name, of in left.items()}
-    without = {name: stats.estimate(known, of, **asked_here) for name, of in without.items()}
+    without = {name: stats.estimate(scores, of, **asked_here) for name, of in without.items()}
     most = max(without, key=lambda name: float(without[name]))
     two = wide.loc[number, refined.left_out(list(wide))[most]].to_numpy(copy=True)
     asked = f"{problem}: agreement without {most}; in print {stats.spearman(*torch.tensor(two)):.2f}"
     possible.append(Reason("Does one alone spoil it?", asked, without[most], above=0.6))
-nothing = Markdown(f"Nothing is to be explained: the two architectures agree on each task ({source}).")
-run.why("fc-application", *possible, source=source) if possible else nothing
+nothing = Markdown("Nothing is to be explained: the two architectures agree on each task.")
+run.why("fc-application", *possible) if possible else nothing
 
 # %% tags=["hide-input"]
 run.finish()

@@ -243,7 +243,7 @@ Markdown(
     f"**{summaries.listed(both) or 'None'}** {'pass' if len(both) != 1 else 'passes'} both tests. As a spot wanders away {len(steady)} of "
     f"{len(falls)} distances never fall by more than 2 % of their range"
     + (f" ({failing} do)" if failing else "")
-    + f"; with every step of noise {len(rising)} of {len(DISTANCES)} clearly rise (this build, {run.profile} profile: {len(pictures)} "
+    + f"; with every step of noise {len(rising)} of {len(DISTANCES)} clearly rise ({len(pictures)} "
     "photographs of CIFAR-10; no network is asked). Spearman's is what the paper takes, and this book."
 )
 
@@ -279,7 +279,7 @@ run.save(speed, "speed")
 rate = speed.set_index(["distance", "how"])["pairs_per_second"]
 together, alone = rate["Spearman", "one call"], rate["Spearman", "one pair at a time, scipy"]
 Markdown(
-    f"On the machine of this build ({device}) one call measures **{together:,.0f}** Spearman distances a second, and a loop "
+    f"On the machine that built this page ({device}) one call measures **{together:,.0f}** Spearman distances a second, and a loop "
     f"over pairs with scipy **{alone:,.0f}**. The 240 000 pairs of Fashion-MNIST take {240_000 / together:,.0f} seconds "
     f"instead of {240_000 / alone:,.0f}, for each explainer."
 )

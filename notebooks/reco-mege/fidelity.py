@@ -48,6 +48,7 @@ seed = 0  # of what explainers and metrics draw
 
 # %% tags=["hide-input"]
 import dataclasses
+import functools
 import itertools
 from functools import partial
 
@@ -76,25 +77,22 @@ run = Run("reco-mege/fidelity", globals())
 # They are the five folds of [the page before](normal), each of which never saw a fifth of the training pictures. Here each of them is
 # asked about test pictures, which none has seen, and explains the class that it predicts.
 
+
 # %% tags=["hide-input"]
-single, recognised = [], []
-for data, s in itertools.product(sets, training_seeds):
-    own = networks.comparable(networks.resnet(data, run.parameters, s), folds, tolerance=tolerance)
-    test = datasets.load(data, "test", standardised=False).take(slice(test_limit))
-    family = cross_trained.family(own, 1, name="ResNet-18", training_seed=s)  # for its networks
-    recognised.append(cross_trained.recognised(family, test))
-    for number, recipe in enumerate(own):
-        name = f"ResNet-18 fold {number}"
-        single.append(tasks.task(recipe, images, about="prediction", name=name))
-scores = Scores.concat(recognised)
-Markdown(
-    "On test pictures the networks are right in "
-    + ", ".join(
-        f"**{tables.share(stats.estimate(scores, dataset=f'{data} test'))}** ({networks.TASKS[data].name})"
-        for data in sets
-    )
-    + f" of the cases, a mean of {folds} folds."
-)
+@functools.cache
+def folds_of(data, s):
+    """The recipes of the folds of a data set."""
+    return networks.comparable(networks.resnet(data, run.parameters, s), folds, tolerance=tolerance)
+
+
+def single(images):
+    """Each fold with the first test pictures."""
+    found = []
+    for data, s in itertools.product(sets, training_seeds):
+        for number, recipe in enumerate(folds_of(data, s)):
+            found.append(tasks.task(recipe, images, about="prediction", name=f"ResNet-18 fold {number}"))
+    return found
+
 
 # %% [markdown]
 # ## Faithful: µFidelity. Stable: S_avg
@@ -120,16 +118,38 @@ explainers = {
 real = [name for name in explainers if name != "Random"]
 faithful = {"µFidelity": METRICS["µFidelity"].given(share=share, draws=draws, seed=seed)}
 stable = {"S_avg": METRICS["S_avg"]}
-patches = segments.patches(*single[0].x.shape[-2:], single[0].x.shape[-1] // 4)
-for task in single:
+
+
+def judged(task):
+    """Both metrics of one network's explanations."""
     maps = tasks.attributions(task, explainers)
+    patches = segments.patches(*task.x.shape[-2:], task.x.shape[-1] // 4)
     pooled = {name: segments.pool(of.unflatten(-1, patches.shape), patches) for name, of in maps.items()}
     coarse = dataclasses.replace(task, segments=patches)
-    scores += evaluate(faithful, task, maps) + evaluate(faithful, coarse, pooled, variant="patches")
+    found = evaluate(faithful, task, maps) + evaluate(faithful, coarse, pooled, variant="patches")
     for variant, norm in ((None, "l1"), ("max", "max")):
         around = {"radius": radius, "count": neighbours, "norm": norm, "seed": seed}
-        scores += nearby.neighbours(stable, task, explainers, maps, variant=variant, **around)
-run.save(scores, "scores")
+        found += nearby.neighbours(stable, task, explainers, maps, variant=variant, **around)
+    return found
+
+
+def measure(images, tested):
+    """The same of all folds, and which test pictures they recognise."""
+    parts = [judged(task) for task in single(images)]
+    for data, s in itertools.product(sets, training_seeds):
+        test = datasets.load(data, "test", standardised=False).take(slice(tested))
+        family = cross_trained.family(folds_of(data, s), 1, name="ResNet-18", training_seed=s)  # for its networks
+        parts.append(cross_trained.recognised(family, test))
+    return Scores.concat(parts)
+
+
+scores = run.table("scores", partial(measure, images, test_limit), again=partial(measure, 2, 8))
+right = {data: stats.estimate(scores, metric="accuracy", dataset=f"{data} test") for data in sets}
+Markdown(
+    "On test pictures the networks are right in "
+    + ", ".join(f"**{tables.share(of)}** ({networks.TASKS[data].name})" for data, of in right.items())
+    + f" of the cases, a mean of {folds} folds."
+)
 
 # %% mystnb={"figure": {"caption": "\u00b5Fidelity of the explainers where single pixels are removed and where whole patches are: means with 95 % intervals over the pictures, all folds together. Higher is better.", "name": "rc-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers against \u00b5Fidelity, one colour for single pixels and one for patches."}} tags=["hide-input", "answer"]
 removal = {"single pixels": {"variant": None}, "patches": {"variant": "patches"}}
@@ -146,8 +166,9 @@ run.save(third, "fidelity")
 paper = published.load("consistency_scores").rename(columns={"value": "mean"})
 printed = paper[paper["table"] == 3].replace({"muFidelity": "µFidelity"}).query("measure in ['µFidelity', 'S_avg']")
 order = [*explainers, *third["measure"].unique()]
-sources = run.beside("fidelity", printed)
-tables.compared(sources, rows=["explainer"], columns=["measure"], order=order, digits=3)
+tables.compared(
+    {"published": printed, "measured": third}, rows=["explainer"], columns=["measure"], order=order, digits=3
+)
 
 # %% [markdown]
 # In the $\ell_1$ ball the explainers without random numbers hardly move. What is left for SmoothGrad there is the noise of
@@ -179,15 +200,10 @@ run.claim("rc-mufidelity", "Table 3", "µFidelity ranks Grad-CAM first.", [*lear
 # is removed.
 
 # %% tags=["hide-input"]
-source, known = next(
-    (name, of)
-    for name, of in run.beside("scores").items()
-    if f"{sets[0]} test" in of.where(metric="µFidelity").labels("dataset")
-)
 by_removal, of_print = {}, printed[printed["measure"] == "µFidelity"].set_index("explainer")["mean"]
 for removed, variant in (("single pixels", None), ("patches", "patches")):
     of = {"metric": "µFidelity", "variant": variant}
-    leads = {r: stats.paired(known, {"explainer": "GradCAM"}, {"explainer": r}, **of) for r in real if r != "GradCAM"}
+    leads = {r: stats.paired(scores, {"explainer": "GradCAM"}, {"explainer": r}, **of) for r in real if r != "GradCAM"}
     by_removal[removed] = min(leads.items(), key=lambda item: float(item[1]))
 in_print = of_print["GradCAM"] - of_print.drop("GradCAM").max()
 run.why(
@@ -201,7 +217,6 @@ run.why(
         )
         for removed, (r, lead) in by_removal.items()
     ),
-    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -215,7 +230,6 @@ run.claim("rc-stability", "Table 3", "Grad-CAM and SmoothGrad are the most stabl
 # pictures of one fold, in the paper's ball.
 
 # %% tags=["hide-input"]
-once = single[0].part(torch.arange(min(20, images)))
 smooth = {"samples": samples, "noise": 0.2, "seed": seed}
 
 
@@ -227,15 +241,21 @@ def same_noise(model, x, target, images):
 asked = {"SG": explainers["SG"], "60 copies": ("smoothgrad", smooth | {"samples": 60}), "same noise": same_noise}
 asked |= {name: explainers[name] for name in rivals}
 ball = {"radius": radius, "count": neighbours, "seed": seed}
-noises = nearby.neighbours(stable, once, asked, tasks.attributions(once, asked), **ball)
-run.save(noises, "noises")
-source, known = next((n, of) for n, of in run.beside("noises").items() if {*asked} <= {*of.labels("explainer")})
-steadiest = min(rivals, key=lambda name: float(stats.estimate(known, explainer=name)))
+
+
+def measure_noises(images):
+    """S_avg of the first fold, with other noise."""
+    once = single(images)[0]
+    return nearby.neighbours(stable, once, asked, tasks.attributions(once, asked), **ball)
+
+
+noises = run.table("noises", partial(measure_noises, min(20, images)), again=partial(measure_noises, 2))
+steadiest = min(rivals, key=lambda name: float(stats.estimate(noises, explainer=name)))
 gaps = {
-    name: stats.paired(known, {"explainer": steadiest}, {"explainer": name}) for name in ("60 copies", "same noise")
+    name: stats.paired(noises, {"explainer": steadiest}, {"explainer": name}) for name in ("60 copies", "same noise")
 }
 pair = {"explainer": "same noise"}, {"explainer": "SG"}
-left = stats.estimate(known, stats.Statistic(lambda one, other: one.mean() / other.mean(), pair, "ratio"))
+left = stats.estimate(noises, stats.Statistic(lambda one, other: one.mean() / other.mean(), pair, "ratio"))
 before = partial(Reason, "Would it be before the others?", above=0, said=partial(tables.number, digits=4))
 ahead = f"SmoothGrad's lead over {steadiest} with "
 run.why(
@@ -245,7 +265,6 @@ run.why(
     ),
     before(f"{ahead}the same noise", gaps["same noise"]),
     before(f"{ahead}60 copies, new noise", gaps["60 copies"]),
-    source=source,
 )
 
 # %% tags=["hide-input"]

@@ -45,7 +45,9 @@ training_seeds = [0]  # each is a set of folds: fold i starts from weights of se
 seed = 0  # of what explainers and metrics draw
 
 # %% tags=["hide-input"]
+import functools
 import itertools
+from functools import partial
 
 import torch
 from IPython.display import Markdown
@@ -73,25 +75,16 @@ run = Run("reco-mege/normal", globals())
 # says something about the networks. A fold whose accuracy is too far from the others is trained again from other weights,
 # and after three attempts the page stops with an error. All five together are *one* network in the tables: a set of folds.
 
+
 # %% tags=["hide-input"]
-test = {data: datasets.load(data, "test", standardised=False).take(slice(test_limit)) for data in sets}
-chosen = {}
-for data, s in itertools.product(sets, training_seeds):
+@functools.cache
+def family_of(data, s, images):
+    """The folds of a data set, with the first training pictures."""
     own = networks.comparable(networks.resnet(data, run.parameters, s), folds, tolerance=tolerance)
-    chosen[data, s] = cross_trained.family(own, images, name="ResNet-18", training_seed=s)
-recognised = Scores.concat(cross_trained.recognised(family, test[data]) for (data, _), family in chosen.items())
-right = {data: stats.estimate(recognised, dataset=f"{data} test") for data in sets}
-Markdown(
-    "On test pictures the networks are right in "
-    + ", ".join(f"**{tables.share(of)}** ({networks.TASKS[data].name})" for data, of in right.items())
-    + f" of the cases, a mean of {folds} folds; a single one may be up to {tolerance:.0%} from their median."
-    + (
-        f" That is far from what such networks can do: they saw {train_limit} pictures {epochs} times, to keep this page "
-        "quick. The `paper` profile trains on all."
-        if train_limit
-        else ""
-    )
-)
+    return cross_trained.family(own, images, name="ResNet-18", training_seed=s)
+
+
+few = min(60, images or 60)  # pictures, in figures and where the record is measured again
 
 # %% [markdown]
 # ## Explanations
@@ -122,7 +115,7 @@ explainers = {
 real = [name for name in explainers if name not in ("Random", "Class")]
 
 # %% mystnb={"figure": {"caption": "Pictures that most networks recognise, and how the network that has not seen them and one that has explain them (brighter is more relevant).", "name": "rc-normal-examples"}, "image": {"alt": "Seven rows of six small pictures: photographs, and for three explainers the maps of two networks each."}} tags=["hide-input"]
-family = chosen[sets[-1], training_seeds[0]]
+family = family_of(sets[-1], training_seeds[0], few)
 some = family.some(family.right.sum(1).argsort(descending=True, stable=True)[:6])
 maps = cross_trained.attributions(some, {name: explainers[name] for name in ("Saliency", "GradientxInput", "GradCAM")})
 shown = {}
@@ -145,10 +138,25 @@ plots.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
 
 # %% tags=["hide-input"]
 metrics = {name: METRICS[name] for name in ("ReCo", "MeGe")}
-scores = recognised + Scores.concat(
-    cross_trained.cross_trained(metrics, family, explainers) for family in chosen.values()
+
+
+def measure(images, tested):
+    """Which test pictures the networks recognise, and the distances between their explanations."""
+    parts = []
+    for data, s in itertools.product(sets, training_seeds):
+        family, test = family_of(data, s, images), datasets.load(data, "test", standardised=False)
+        parts.append(cross_trained.recognised(family, test.take(slice(tested))))
+        parts.append(cross_trained.cross_trained(metrics, family, explainers))
+    return Scores.concat(parts)
+
+
+scores = run.table("scores", partial(measure, images, test_limit), again=partial(measure, few, 8))
+right = {data: stats.estimate(scores, metric="accuracy", dataset=f"{data} test") for data in sets}
+Markdown(
+    "On test pictures the networks are right in "
+    + ", ".join(f"**{tables.share(of)}** ({networks.TASKS[data].name})" for data, of in right.items())
+    + f" of the cases, a mean of {folds} folds; a single one may be up to {tolerance:.0%} from their median."
 )
-run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "How the distances of the two sets are spread: the share of the pairs at each distance, every panel to its own height. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
 plots.distance_histograms(scores, row="explainer", col="dataset")
@@ -178,29 +186,27 @@ def normal(frame, *measures):
 
 table = {"rows": ["dataset", "explainer"], "columns": ["measure"], "order": [*names, *explainers, "ReCo", "MeGe"]}
 by_name = {networks.TASKS[data].name: f"{data} train" for data in sets}
-shown = {"published": normal(paper, "ReCo", "MeGe")}
-for source, known in run.beside("scores").items():
 
-    def apart(one, other, known=known):
-        """How far one explainer is ahead of another, on the same pictures."""
-        both = ({"explainer": row["explainer"]} for row in (one, other))
-        asked = {"dataset": by_name[one["dataset"]], "network": "ResNet-18", "variant": None}
-        return stats.paired(known, *both, METRICS[one["measure"]].summary, **asked)
 
-    of_run = normal(run.beside("rates")[source], "ReCo", "MeGe")
-    shown[source] = tables.marked(of_run, ["dataset", "measure"], 1, apart, aside=["Class"])  # it has 1 by its making
-tables.compared(shown, **table)
+def apart(one, other):
+    """How far one explainer is ahead of another, on the same pictures."""
+    both = ({"explainer": row["explainer"]} for row in (one, other))
+    asked = {"dataset": by_name[one["dataset"]], "network": "ResNet-18", "variant": None}
+    return stats.paired(scores, *both, METRICS[one["measure"]].summary, **asked)
+
+
+own = normal(measured, "ReCo", "MeGe")
+own = tables.marked(own, ["dataset", "measure"], 1, apart, aside=["Class"])  # it has 1 by its making
+tables.compared({"published": normal(paper, "ReCo", "MeGe"), "measured": own}, **table)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "scores", scores)
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 lines, above_chance, asked_of = [], 0, 0
-in_both = [data for data in sets if f"{data} train" in told.where(metric="S=").labels("dataset")]
-for data in in_both:
+for data in sets:
     about = {"dataset": f"{data} train", "variant": None}
-    by_reco = {name: stats.estimate(told, reco, explainer=name, **about) for name in (*real, "Random")}
+    by_reco = {name: stats.estimate(scores, reco, explainer=name, **about) for name in (*real, "Random")}
     first, *_, last = sorted(real, key=lambda name: -float(by_reco[name].value.nan_to_num(-1)))
-    leads = [stats.paired(told, {"explainer": e}, {"explainer": "Random"}, reco, **about) for e in real]
+    leads = [stats.paired(scores, {"explainer": e}, {"explainer": "Random"}, reco, **about) for e in real]
     beyond = sum(bool((of.low > 0).all()) for of in leads)
     above_chance, asked_of = above_chance + beyond, asked_of + len(real)
     lines.append(
@@ -214,7 +220,7 @@ if above_chance < asked_of:
     answer = answer if above_chance else "Not that it shows"
 Markdown(
     f"**{answer}**. How well agreeing models can be told from contradicting ones by their reasons, ReCo (1: always, 0: not at all), is "
-    f"{summaries.listed(lines)} ({source})."
+    f"{summaries.listed(lines)}."
 )
 
 # %% tags=["hide-input"]
@@ -293,16 +299,13 @@ run.claim(
 # which has no interval, the lead stands beside it.
 
 # %% tags=["hide-input"]
-source, kept = next(
-    (name, of) for name, of in run.beside("scores").items() if f"{sets[0]} train" in of.labels("dataset")
-)
-by_formula = run.beside("rates")[source].query("measure == 'ReCo_printed' and condition == 'normal'")
+by_formula = measured.query("measure == 'ReCo_printed' and condition == 'normal'")
 by_formula = by_formula.set_index(["dataset", "explainer"])["mean"]
 possible = []
 for data, (winner, behind) in seconds.items():
     about, name, says = {"dataset": f"{data} train", "variant": None}, networks.TASKS[data].name, printed("ReCo", data)
     pairs = {
-        r: stats.paired(kept, {"explainer": winner}, {"explainer": r}, reco, **about) for r in behind if r != winner
+        r: stats.paired(scores, {"explainer": winner}, {"explainer": r}, reco, **about) for r in behind if r != winner
     }
     rival = min(pairs, key=lambda r: float(pairs[r]))
     formula = by_formula.get((name, winner), float("nan")) - by_formula.get((name, rival), float("nan"))
@@ -312,7 +315,7 @@ for data, (winner, behind) in seconds.items():
     if says:
         theirs = round(says[winner] - says[rival], 3)
         possible.append(Reason("Is the lead smaller than in print?", said, pairs[rival], below=theirs))
-run.why("rc-second", *possible, source=source)
+run.why("rc-second", *possible)
 
 # %% tags=["hide-input"]
 parts = [first("MeGe", data, "GradCAM", real) for data in sets if data != "fashion-mnist"]

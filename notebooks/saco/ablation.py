@@ -35,7 +35,6 @@ images = 1000  # test images to explain
 groups = 10  # K of SaCo
 
 # %% tags=["hide-input"]
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
@@ -48,7 +47,7 @@ from faithstudy import plots, published, tables
 from faithstudy.claims import agrees, better
 from faithstudy.diagnostics import Reason
 from faithstudy.recipes import introduced, vits
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import tasks, transformers
 
 plots.theme()
@@ -70,10 +69,9 @@ run = Run("saco/ablation", globals())
 # and so on.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
-run.save(recognised, "recognised")
-kept = recorded("saco/ablation", "recognised")
-Markdown(introduced(recognised, images, kept and kept.frame))
+chosen, counted_here = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(introduced(recognised, images))
 
 # %% tags=["hide-input"]
 corners = {  # whether over all layers, whether with the gradient
@@ -98,8 +96,7 @@ def ask(task):
     return Scores.concat(found)
 
 
-scores = run.by_images("scores", chosen, ask)
-run.save(scores, "scores")
+scores = run.table("scores", ask, chosen)
 
 # %% [markdown]
 # ## Table 1
@@ -112,10 +109,9 @@ estimates = tables.summary(scores, ["explainer"], variant=None)
 of_corner = {name: {"aggregation": words[0][a], "gradient": words[1][g]} for (a, g), name in corners.items()}
 estimates = estimates.assign(**pd.DataFrame([of_corner[name] for name in estimates["explainer"]]))
 run.save(estimates, "estimates")
-kept = recorded("saco/ablation", "estimates")
 printed = published.load("saco_ablation").rename(columns={"cross_layer_aggregation": "aggregation", "saco": "mean"})
 printed = printed.replace({"aggregation": words[0], "gradient": words[1]})
-sources = {"published": printed, "recorded": kept.frame if kept else None, "this build": estimates}
+sources = {"published": printed, "measured": estimates}
 order = [*words[0].values(), *words[1].values()]
 tables.styled(tables.side_by_side(sources, rows=["gradient"], columns=["aggregation"], order=order))
 
@@ -157,17 +153,12 @@ paper = {
     for key, name in corners.items()
 }
 pairs = {key: [list(corners.values())[of.index(sign)] for sign in (1, -1)] for key, of in steps.items()}
-gains, kept = [], run.beside("scores")
-for key, (x, y) in pairs.items():
-    gains.append((*key, "published", paper[x] / paper[y] - 1))
-    gains += [
-        (*key, source, *map(float, stats.estimate(table, gain(x, y), variant=None).pooled))
-        for source, table in kept.items()
-    ]
-gains = pd.DataFrame(gains, columns=["step", "given", "source", "mean", "low", "high"])
-run.save(gains[gains["source"] == "this build"].drop(columns="source"), "gains")
+rows = [(*key, *map(float, stats.estimate(scores, gain(*pair), variant=None).pooled)) for key, pair in pairs.items()]
+gains = pd.DataFrame(rows, columns=["step", "given", "mean", "low", "high"])
+run.save(gains, "gains")
 percent = gains.assign(**100 * gains[["mean", "low", "high"]])
-sources = {f"{source}, %": percent[percent["source"] == source] for source in ("published", *kept)}
+in_print = gains[["step", "given"]].assign(mean=[100 * (paper[x] / paper[y] - 1) for x, y in pairs.values()])
+sources = {"published, %": in_print, "measured, %": percent}
 tables.styled(tables.side_by_side(sources, rows=["step", "given"], columns=[], digits=0))
 
 # %% mystnb={"figure": {"caption": "SaCo when only the last layers are aggregated, from one to all. Points: means over the images; bars: 95 % intervals. The ends of both lines are the four numbers of Table 1.", "name": "saco-layers"}, "image": {"alt": "Line chart for each network: number of last layers aggregated against SaCo, one line for attention alone and one with the gradient."}} tags=["hide-input", "answer"]
@@ -273,12 +264,11 @@ run.claim(
 # printed one. Where SaCo without the gradient is not clearly above zero, no percentage can be told.
 
 # %% tags=["hide-input"]
-source, known = next((n, of) for n, of in kept.items() if {*corners.values()} <= {*of.labels("explainer")})
 possible = []
 for given, (x, y) in of_gradient.items():
-    adds, base = stats.paired(known, {"explainer": x}, {"explainer": y}, variant=None), paper[x] - paper[y]
-    divisor = stats.estimate(known, explainer=y, variant=None)
-    apart = stats.estimate(known, gain(x, y, 1 + told[given]), variant=None)
+    adds, base = stats.paired(scores, {"explainer": x}, {"explainer": y}, variant=None), paper[x] - paper[y]
+    divisor = stats.estimate(scores, explainer=y, variant=None)
+    apart = stats.estimate(scores, gain(x, y, 1 + told[given]), variant=None)
     asked_of = f"{given}: its gain here less the printed {100 * told[given]:.0f} %, in points"
     possible += [
         Reason("Is it about as printed?", asked_of, apart, within=about["margin"], said=tables.points),
@@ -295,7 +285,7 @@ for given, (x, y) in of_gradient.items():
             below=round(paper[y], 3),
         ),
     ]
-run.why("saco-gradient-percent", *possible, source=source)
+run.why("saco-gradient-percent", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

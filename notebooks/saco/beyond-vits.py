@@ -48,7 +48,7 @@ series_groups = 5  # K for series, which have few steps
 steps = 50  # of Integrated Gradients
 smooth_samples = 8  # noisy copies of an image in SmoothGrad-squared
 random_seeds = 4  # random attributions per input
-attained_images = 16  # of the test images: so many beside the best order of their patches; 0: those recorded
+attained_images = 16  # of the test images: so many beside the best order of their patches
 attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
 training = "bfloat16"  # precision of training
 seed = 0
@@ -61,7 +61,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
 from faithlab import segments, stats
 from faithlab.metrics import METRICS
@@ -71,7 +71,7 @@ from faithstudy import recipes as networks
 from faithstudy.data import datasets
 from faithstudy.display_names import named
 from faithstudy.networks.training import Recipe, logits
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import optimum, tasks
 from faithstudy.trials.chance import RANDOM, against, chance
 
@@ -130,19 +130,21 @@ what = {
     "series": ("bidirectional LSTM", series_set, "time steps", "zero, the training mean"),
     "text": ("LSTM", text_set, "tokens", "the mask token"),
 }
-explained, recognised, rows = {}, [], []
+explained, hits = {}, []
 for kind, recipe in recipes.items():
-    name, set_name, feature, stand_in = what[kind]
-    options = {"name": name, "about": "prediction", "data": data[kind]}
+    options = {"name": what[kind][0], "about": "prediction", "data": data[kind]}
     task = explained[kind] = tasks.task(recipe, chosen[kind], **options)
     seen = torch.arange(min(1000, len(data[kind])))
-    hits = logits(task.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
-    recognised.append(Scores.of(hits, images=seen, metric="accuracy", **task.labels))
-    right = tables.share(stats.estimate(recognised[-1]))
+    right = logits(task.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
+    hits.append(Scores.of(right, images=seen, metric="accuracy", **task.labels))
+recognised = run.table("recognised", lambda: Scores.concat(hits))
+rows = []
+for kind, task in explained.items():
+    name, set_name, feature, stand_in = what[kind]
+    right = tables.share(stats.estimate(recognised, network=name))
     own = None if task.present is None else task.present.sum(1)
     features = f"{segments.count(task.segments)}" if own is None else f"{own.min()}–{own.max()}"
     rows.append((name, set_name, right, len(task.x), f"{features} {feature}", stand_in, K[kind]))
-run.save(Scores.concat(recognised), "recognised")
 columns = ["network", "data", "test accuracy", "explained", "features", "a removed one becomes", "groups"]
 tables.prose(pd.DataFrame(rows, columns=columns))
 
@@ -177,17 +179,24 @@ explainers = {
     },
 }
 names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
-found, shown, explanations = [], {}, {}
-for kind, task in explained.items():
+shown = {kind: [*of, "Occlusion"] for kind, of in explainers.items()}
+
+
+def explanations(kind, task):
+    """The maps of all explainers of a kind of data."""
     coarse = segments.patches(*task.x.shape[-2:], 4).to(task.x.device) if kind == "CNN" else None
-    maps = tasks.attributions(task, explainers[kind])
-    maps["Occlusion"] = occlusion(task, reference[kind], coarse)
+    return tasks.attributions(task, explainers[kind]) | {"Occlusion": occlusion(task, reference[kind], coarse)}
+
+
+def ask(task):
+    """All metrics of the explanations, and of random ones."""
+    kind = next(kind for kind, about in what.items() if about[0] == task.network)
     metrics = {name: METRICS[name].given(baseline=reference[kind]) for name in names}
     metrics["SaCo"] = metrics["SaCo"].given(groups=K[kind])
-    found.append(chance(metrics, task, maps, seeds=range(seed, seed + random_seeds)))
-    shown[kind], explanations[kind] = list(maps), maps
-scores = Scores.concat(found)
-run.save(scores, "scores")
+    return chance(metrics, task, explanations(kind, task), seeds=range(seed, seed + random_seeds))
+
+
+scores = run.table("scores", ask, [*explained.values()])
 Markdown(f"In all {len(scores):,} numbers.")
 
 # %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input", "answer"]
@@ -228,18 +237,17 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = summaries.best(run, "scores", scores)
 clear, on = 0, []
-for test, network in zip(known.labels("dataset"), known.labels("network"), strict=True):
+for test, network in zip(scores.labels("dataset"), scores.labels("network"), strict=True):
     own = {"dataset": test, "metric": "SaCo"}
-    ahead = stats.paired(known, {"explainer": "Occlusion"}, {"explainer": RANDOM}, **own)
-    told, by_chance = (tables.number(stats.estimate(known, explainer=of, **own)) for of in ("Occlusion", RANDOM))
+    ahead = stats.paired(scores, {"explainer": "Occlusion"}, {"explainer": RANDOM}, **own)
+    told, by_chance = (tables.number(stats.estimate(scores, explainer=of, **own)) for of in ("Occlusion", RANDOM))
     clear += bool((ahead.low > 0).all())
     on.append(f"{told} against {by_chance} on {ahead.images} inputs of {named(test.split()[0])} ({network})")
 answer = "Yes, as far as this test goes" if clear == len(on) else "In part" if clear else "Not that it shows"
 Markdown(
     f"**{answer}**: on {clear} of {len(on)} networks that are no Vision Transformers SaCo puts an explanation that asks its own question, "
-    f"Occlusion, clearly ahead of a random order: {summaries.listed(on)} ({source})."
+    f"Occlusion, clearly ahead of a random order: {summaries.listed(on)}."
 )
 
 # %% [markdown]
@@ -250,18 +258,15 @@ Markdown(
 # Random, and how many clearly worse, input by input, where the interval of the mean difference leaves zero out.
 
 # %% tags=["hide-input"]
-told, _, source, _ = summaries.best(run, "scores", scores)
 known = {}
-for cell, _ in stats.summary(told, ["network", "dataset"], metric="SaCo", explainer=RANDOM):
-    compared = against(told, {name: METRICS[name] for name in names}, **cell)
+for cell, _ in stats.summary(scores, ["network", "dataset"], metric="SaCo", explainer=RANDOM):
+    compared = against(scores, {name: METRICS[name] for name in names}, **cell)
     outcomes = {"better": compared["low"] > 0, "worse": compared["high"] < 0}
     outcomes["no different"] = ~(outcomes["better"] | outcomes["worse"])
     counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
     column = f"{cell['network']}, {named(cell['dataset'].split()[0])}"
     known[column] = [", ".join(f"{n} {name}" for name, n in row.items() if n) for _, row in counts.iterrows()]
-display(
-    tables.prose(pd.DataFrame(known, index=names).rename_axis("metric").reset_index()), Markdown(f"Of the {source}.")
-)
+tables.prose(pd.DataFrame(known, index=names).rename_axis("metric").reset_index())
 
 # %% tags=["hide-input"]
 worse = {name: sum("worse" in column[k] for column in known.values()) for k, name in enumerate(names)}
@@ -272,7 +277,7 @@ Markdown(
         if said
         else "No metric puts an explainer clearly below Random"
     )
-    + f" ({source})."
+    + "."
 )
 
 # %% [markdown]
@@ -282,7 +287,7 @@ Markdown(
 # as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse. The
 # correlations keep their signs.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs; a bar without one rests on too few inputs of this build. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs; a bar without one rests on too few inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
 better = {name: METRICS[name].better for name in names}
 bars = {name: [("SaCo", name)] for name in names[1:]} | {"others": list(itertools.combinations(names[1:], 2))}
 readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.explainers_ranked}
@@ -303,7 +308,7 @@ for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
 for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
 run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # ## How much of it could be had?
@@ -313,37 +318,32 @@ plots.show(figure)
 # of the network, and the best of all orders follows exactly. An explainer's [attainable share](../trace/explainers) is its LeRF − MoRF
 # as a part of what the best order of the same image has: 1 is the best that there is (*Best-p* in the table), 0 is chance. The explanations of
 # the convolutional network are summed over the patches, and removed patches get the image's mean colour. All subsets of one
-# image are 65 536 forwards, so that the profile `quick` asks none, and what is recorded stands here.
+# image are 65 536 forwards, so that only a few images are asked about.
+
 
 # %% tags=["hide-input"]
-if attained_images:
-    task = explained["CNN"].part(torch.arange(min(attained_images, images)))
+def with_the_best(task):
+    """LeRF - MoRF of the explanations, summed over large patches, beside that of the best order of these."""
     coarse = segments.patches(*task.x.shape[-2:], attained_patch).to(task.x.device)
-    of_patches = {
-        name: segments.pool(of[: len(task.x)].unflatten(1, coarse.shape), coarse)
-        for name, of in explanations["CNN"].items()
-    }
+    maps = explanations("CNN", task)
+    of_patches = {name: segments.pool(of.unflatten(1, coarse.shape), coarse) for name, of in maps.items()}
     task = dataclasses.replace(task, segments=coarse)
     trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference["CNN"])}
-    run.save(optimum.optimum(trajectories, task, of_patches, exact=segments.count(coarse)), "attained")
-    attained = run.beside("attained")
-else:
-    kept = recorded("saco/beyond-vits", "attained")
-    attained = {"recorded": kept.frame} if kept else {}
-beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in attained.items()}
-says = "; ".join(f"{name}, images: {of['images'].max()}" for name, of in beside.items())
-table = tables.side_by_side(beside, rows=["explainer"], columns=["measure"]) if beside else pd.DataFrame()
-tables.noted(tables.styled(table), says or "none are recorded")
+    return optimum.optimum(trajectories, task, of_patches, exact=segments.count(coarse))
+
+
+few = explained["CNN"].part(torch.arange(min(attained_images, images)))
+attained = run.table("attained", with_the_best, [few], again=lambda: with_the_best(few.part(torch.arange(1))))
+by_measure = tables.measures(attained, ["explainer"], optimum.MEASURES)
+tables.noted(
+    tables.compared(by_measure, rows=["explainer"], columns=["measure"]), f"images: {by_measure['images'].max()}"
+)
 
 # %% [markdown]
 # ## All numbers
 
 # %% tags=["hide-input"]
-tables.styled(
-    tables.side_by_side(
-        {"this build": estimates}, rows=["network", "explainer"], columns=["metric"], order=names
-    ).droplevel(1, axis=1)
-)
+tables.compared(estimates, rows=["network", "explainer"], columns=["metric"], order=names)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -38,8 +38,6 @@ steps = 50  # of Integrated Gradients
 seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]
-from functools import partial
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -47,7 +45,6 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.metrics import METRICS, evaluate
-from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import best, better, most, within
 from faithstudy.diagnostics import Reason
@@ -64,9 +61,9 @@ run = Run("saco/groups", globals())
 # class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
-run.save(recognised, "recognised")
-Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
+chosen, counted_here = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(introduced(recognised, images))
 
 # %% [markdown]
 # ## The number of groups
@@ -89,24 +86,28 @@ named, at = list(metrics), f"SaCo, K = {K}"
 others = {name: metric for name, metric in metrics.items() if name != at}
 
 
-def asked(task):
-    """What is saved of a network: the signed explanations and magnitudes at K; magnitudes at the other numbers of groups."""
+def ask(task):
+    """SaCo of all explanations at each number of groups, and of the magnitudes at K."""
     maps = tasks.attributions(task, explainers | {RANDOM: ("random", {"seed": seed})})
-    sizes = transformers.magnitudes(maps)
-    return evaluate(metrics, task, maps) + evaluate({at: of[K]}, task, sizes), evaluate(others, task, sizes)
+    return evaluate(metrics, task, maps) + evaluate({at: of[K]}, task, transformers.magnitudes(maps))
 
 
-found = [run.kept(f"network {n} of training {s.training_seed}", partial(asked, s)) for n, s in enumerate(chosen)]
-scores, magnitudes = (Scores.concat(tables) for tables in zip(*found, strict=True))
-run.save(scores, "scores")
-run.save(magnitudes, "magnitudes")
+def ask_magnitudes(task):
+    """SaCo of the magnitudes at the other numbers of groups."""
+    maps = tasks.attributions(task, {name: explainers[name] for name in transformers.SIGNED})
+    return evaluate(others, task, transformers.magnitudes(maps))
+
+
+scores = run.table("scores", ask, chosen)
+magnitudes = run.table("magnitudes", ask_magnitudes, chosen)
+both = scores + magnitudes
 
 # %% tags=["hide-input"]
 estimates = tables.summary(scores, ["explainer", "metric"], metric=named)
 run.save(estimates, "estimates")
 table2 = published.load("saco_groups").rename(columns={"saco": "mean"})
 table2 = table2.assign(metric=[f"SaCo, K = {k}" for k in table2["groups"]])
-sources = run.beside("estimates", table2[table2["metric"].isin(named)])
+sources = {"published": table2[table2["metric"].isin(named)], "measured": estimates}
 tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*explainers, *named])
 
 # %% mystnb={"figure": {"caption": "SaCo of each explainer against the number of groups. Points: means over the images; bars: 95 % intervals. Dashed: the paper's Table 2. The grey line in each panel is Random.", "name": "saco-groups"}, "image": {"alt": "Ten small line charts, one per explainer: number of groups against SaCo, with Random in grey and the paper's numbers dashed."}} tags=["hide-input", "answer"]
@@ -181,31 +182,21 @@ def fall_alike(called):
     return stats.Statistic(correlation, over, "rank correlation", steps=True, bounds=(-1.0, 1.0))
 
 
-source, known = next((n, of) for n, of in run.beside("scores").items() if {few, many} <= set(of.labels("metric")))
-alike = stats.estimate(known, fall_alike([*explainers]))
-without = {name: stats.estimate(known, fall_alike([e for e in explainers if e != name])) for name in explainers}
+alike = stats.estimate(scores, fall_alike([*explainers]))
+without = {name: stats.estimate(scores, fall_alike([e for e in explainers if e != name])) for name in explainers}
 spoils = max(without, key=lambda name: float(without[name]))
-own_fall = stats.estimate(known, falls, explainer=spoils)
-of_run, of_magnitudes = run.beside("scores"), run.beside("magnitudes")
-ends = {(e, m) for e in ("IG", "|IG|") for m in (few, many)}
-added = ((name, of_run[name] + of) for name, of in of_magnitudes.items() if name in of_run)
-whose, unsigned = next(
-    (name, of) for name, of in added if ends <= {(b.labels["explainer"], b.labels["metric"]) for b in of}
-)
-by_sign = stats.paired(unsigned, {"explainer": "IG"}, {"explainer": "|IG|"}, falls)
-both = {name: stats.estimate(unsigned, falls, explainer=name) for name in ("IG", "|IG|")}
+own_fall = stats.estimate(scores, falls, explainer=spoils)
+by_sign = stats.paired(both, {"explainer": "IG"}, {"explainer": "|IG|"}, falls)
+fall_of = {name: stats.estimate(both, falls, explainer=name) for name in ("IG", "|IG|")}
 in_print = {name: f"in print {of:.3f}".replace("-", "−") for name, of in printed.items()}
 run.why(
     "saco-groups-who",
     Reason("Is the order of the falls near the printed one?", "rank correlation with it", alike, above=0.6),
     Reason("Is the order of the falls near the printed one?", f"the same without {spoils}", without[spoils], above=0.6),
     Reason(f"Does {spoils} fall more than in print?", in_print[spoils], own_fall, above=round(printed[spoils], 3)),
-    Reason(
-        "Does IG hardly change?", f"fall of IG, a signed sum; {in_print['IG']}", both["IG"], within=0.05, source=whose
-    ),
-    Reason("Does IG hardly change?", "fall of |IG|, a magnitude", both["|IG|"], within=0.05, source=whose),
-    Reason("Is it the sign of IG?", "fall of IG − fall of |IG|", by_sign, above=0, source=whose),
-    source=source,
+    Reason("Does IG hardly change?", f"fall of IG, a signed sum; {in_print['IG']}", fall_of["IG"], within=0.05),
+    Reason("Does IG hardly change?", "fall of |IG|, a magnitude", fall_of["|IG|"], within=0.05),
+    Reason("Is it the sign of IG?", "fall of IG − fall of |IG|", by_sign, above=0),
 )
 
 # %% [markdown]
@@ -248,19 +239,14 @@ run.claim(
 # only the paper's own would tell: the profile `paper` asks them.
 
 # %% tags=["hide-input"]
-whose, told = next(
-    (name, of)
-    for name, of in of_run.items()
-    if {*explainers, "|IG|"} <= {*of.labels("explainer")} and at in of.labels("metric")
-)
 in_print, theirs = paper.round(3), round(float(paper[ahead].mean()), 3)
 
 
 def why(rival):
     """Reasons for one reading: is it ahead of the six because it is high here, or because they are low?"""
-    leads = {e: stats.paired(told, {"explainer": rival}, {"explainer": e}, metric=at) for e in ahead}
+    leads = {e: stats.paired(scores, {"explainer": rival}, {"explainer": e}, metric=at) for e in ahead}
     last, lead = max(leads.items(), key=lambda item: float(item[1]))
-    level, six = (stats.estimate(told, metric=at, explainer=e) for e in (rival, ahead))
+    level, six = (stats.estimate(scores, metric=at, explainer=e) for e in (rival, ahead))
     asked = f"{rival}; in print {in_print['IG']}"
     return [
         Reason("Is it ahead of the lowest of them?", f"{rival} − {last}", lead, above=0),
@@ -269,8 +255,8 @@ def why(rival):
     ]
 
 
-worth = stats.paired(told, {"explainer": "IG"}, {"explainer": "|IG|"}, metric=at)
-other, conservative = "Conservative LRP", stats.estimate(told, metric=at, explainer="Conservative LRP")
+worth = stats.paired(scores, {"explainer": "IG"}, {"explainer": "|IG|"}, metric=at)
+other, conservative = "Conservative LRP", stats.estimate(scores, metric=at, explainer="Conservative LRP")
 run.why(
     "saco-ig-signed",
     Reason("Does the sign raise IG?", "IG, the signed sum − |IG|, the magnitude", worth, above=0),
@@ -281,11 +267,10 @@ run.why(
         conservative,
         above=in_print[other],
     ),
-    source=whose,
 )
 
 # %% tags=["hide-input"]
-run.why("saco-ig-magnitude", *why("|IG|"), source=whose)
+run.why("saco-ig-magnitude", *why("|IG|"))
 
 # %% [markdown]
 # ## The order of the explainers
@@ -309,46 +294,37 @@ def like_the_paper(k, called):
     return stats.like_numbers("explainer", numbers, metric=f"SaCo, K = {k}")
 
 
-def orders(both):
-    """The correlations of a table, in every reading that it has been asked."""
-    asked = {(block.labels["explainer"], block.labels["metric"]) for block in both}
-    for k in printed_means.index.intersection(numbers_of_groups):
-        for reading, called in readings.items():
-            if {(name, f"SaCo, K = {k}") for name in called.values()} <= asked:
-                order = tables.interval(stats.estimate(both, like_the_paper(k, called)))
-                yield {"groups": f"K = {k}", "reading": reading, **order}
-
-
 printed_means = table2.pivot(index="groups", columns="explainer", values="mean")
-agreement = {
-    source: pd.DataFrame(orders(Scores.concat([kept, *filter(None, [of_magnitudes.get(source)])])))
-    for source, kept in of_run.items()
-}
-run.save(agreement["this build"], "agreement")
-tables.compared(agreement, rows=["groups"], columns=["reading"], order=[*agreement["this build"]["groups"], *readings])
+agreement = pd.DataFrame(
+    {"groups": f"K = {k}", "reading": reading} | tables.interval(stats.estimate(both, like_the_paper(k, called)))
+    for k in printed_means.index.intersection(numbers_of_groups)
+    for reading, called in readings.items()
+)
+run.save(agreement, "agreement")
+tables.compared(agreement, rows=["groups"], columns=["reading"], order=[*agreement["groups"], *readings])
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, _ = summaries.best(run, "scores", scores)
-ends_of = [f"SaCo, K = {settings['numbers_of_groups'][end]}" for end in (0, -1)]
-change_of = {name: stats.paired(told, *({"metric": m} for m in ends_of), explainer=name) for name in explainers}
+change_of = {name: stats.paired(scores, *pair, explainer=name) for name in explainers}
 down, up = (
     sum(bool(of) for of in ends) for ends in zip(*((e.low > 0, e.high < 0) for e in change_of.values()), strict=True)
 )
 mean_fall = stats.estimate(
-    told,
-    cells=[{"explainer": name, "metric": metric} for metric in ends_of for name in explainers],
+    scores,
+    cells=[{"explainer": name, "metric": metric} for metric in (few, many) for name in explainers],
     contrasts=torch.tensor([[1.0] * len(explainers) + [-1.0] * len(explainers)]) / len(explainers),
 )
-agrees = [f"{tables.number(stats.estimate(told, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()]
+agrees = [
+    f"{tables.number(stats.estimate(scores, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()
+]
 agrees[-1] = agrees[-1].replace(
     "the two", f"{summaries.listed(transformers.SIGNED)}, whose signs the paper leaves open"
 )
 Markdown(
-    f"**{'Yes' if down + up else 'Not clearly'}.** From {settings['numbers_of_groups'][0]} to {settings['numbers_of_groups'][-1]} groups the "
+    f"**{'Yes' if down + up else 'Not clearly'}.** From {numbers_of_groups[0]} to {numbers_of_groups[-1]} groups the "
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
     + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
     + f". Their order agrees with the paper's Table 2 at K = {K} by {summaries.listed(agrees)}, "
-    f"a rank correlation ({source}: {mean_fall.images:,} image{'s' * (mean_fall.images > 1)})."
+    f"a rank correlation over {mean_fall.images:,} images."
 )
 
 # %% tags=["hide-input"]

@@ -62,9 +62,9 @@ run = Run("saco/larger-vit", globals())
 # %% tags=["hide-input"]
 recipes = networks.vits(run.parameters)
 recipes.append(networks.of_others(larger))
-chosen, recognised = transformers.tasks(["vit"], recipes[0].data, images, recipes)
-run.save(recognised, "recognised")
-Markdown(networks.introduced(recognised, images, run.beside("recognised").get("recorded")))
+chosen, counted_here = transformers.tasks(["vit"], recipes[0].data, images, recipes)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(networks.introduced(recognised, images))
 
 # %% [markdown]
 # ## The ten explainers
@@ -86,20 +86,18 @@ def ask(task):
     return evaluate(metrics, task, maps | transformers.magnitudes(maps))
 
 
-scores = run.by_images("scores", chosen, ask)
-run.save(scores, "scores")
+scores = run.table("scores", ask, chosen)
 estimates = tables.summary(scores, ["explainer", "network"], stats.Statistic(stats.mean, within=(-1.0, 1.0)))
 run.save(estimates, "estimates")
 table2 = published.load("saco_groups").query("groups == @K").rename(columns={"saco": "mean"})
 table2 = table2.assign(network="Table 2")
-sources = run.beside("estimates", table2)
 order = [*explainers, *(f"|{name}|" for name in transformers.SIGNED), RANDOM, "Table 2", "ViT", "ViT-S"]
+sources = {"published": table2, "measured": estimates}
 tables.compared(sources, rows=["explainer"], columns=["network"], order=order)
 
-# %% mystnb={"figure": {"caption": "SaCo of each explainer on the same images by the small and the larger network, with 95 % intervals over the images; crosses: the paper's Table 2. Of the recorded run where there is one.", "name": "saco-larger-vit"}, "image": {"alt": "A dot plot: a row for each explainer, one mark for each of the two networks and a cross for the paper's number."}} tags=["hide-input", "answer"]
-told, _, shown_run, _ = summaries.best(run, "scores", scores)
+# %% mystnb={"figure": {"caption": "SaCo of each explainer on the same images by the small and the larger network, with 95 % intervals over the images; crosses: the paper's Table 2.", "name": "saco-larger-vit"}, "image": {"alt": "A dot plot: a row for each explainer, one mark for each of the two networks and a cross for the paper's number."}} tags=["hide-input", "answer"]
 printed = table2.set_index("explainer")["mean"].to_dict()
-plots.dots(told, {name: {"network": name} for name in ("ViT", "ViT-S")}, label="SaCo", printed=printed)
+plots.dots(scores, {name: {"network": name} for name in ("ViT", "ViT-S")}, label="SaCo", printed=printed)
 
 # %% [markdown]
 # ## The order of the explainers
@@ -117,18 +115,18 @@ READINGS = {
 LARGER, SMALL = {"network": "ViT-S"}, {"network": "ViT"}
 
 
-def orders(of):
+def orders():
     """The rank correlation with the printed numbers of each network in both readings, and by how much the larger is nearer."""
     for reading, called in READINGS.items():
         like = stats.like_numbers("explainer", {here: float(printed[name]) for name, here in called.items()})
-        found = {"ViT": stats.estimate(of, like, **SMALL), "ViT-S": stats.estimate(of, like, **LARGER)}
-        found["ViT-S − ViT"] = stats.paired(of, LARGER, SMALL, like)
+        found = {"ViT": stats.estimate(scores, like, **SMALL), "ViT-S": stats.estimate(scores, like, **LARGER)}
+        found["ViT-S − ViT"] = stats.paired(scores, LARGER, SMALL, like)
         for name, one in found.items():
             yield {"reading": reading, "network": name, **tables.interval(one)}
 
 
-agreement = {name: pd.DataFrame(orders(of)) for name, of in run.beside("scores").items()}
-run.save(agreement["this build"], "agreement")
+agreement = pd.DataFrame(orders())
+run.save(agreement, "agreement")
 tables.compared(agreement, rows=["reading"], columns=["network"], order=[*READINGS, "ViT", "ViT-S", "ViT-S − ViT"])
 
 # %% [markdown]
@@ -177,17 +175,15 @@ for rival, reading in (("IG", "the signed sum over the colours"), ("|IG|", "a ma
 # **Why?** Does the network change Integrated Gradients, or those above it in print? A positive number says that the larger network gives
 # more.
 
+
 # %% tags=["hide-input"]
-source, known = run.covering("scores", "explainer", "network")
-
-
 def risen(explainer):
     """What an explainer, or the mean of several, gains from the small network to the larger one."""
-    return stats.paired(known, LARGER, SMALL, explainer=explainer)
+    return stats.paired(scores, LARGER, SMALL, explainer=explainer)
 
 
 for rival, reading in (("IG", "saco-larger-ig-signed"), ("|IG|", "saco-larger-ig-magnitude")):
-    level = stats.estimate(known, explainer=rival, **LARGER)
+    level = stats.estimate(scores, explainer=rival, **LARGER)
     reasons = run.why(
         reading,
         Reason(f"Is {rival} lower by the larger network?", f"{rival}, ViT-S − ViT", risen(rival), below=0),
@@ -198,13 +194,11 @@ for rival, reading in (("IG", "saco-larger-ig-signed"), ("|IG|", "saco-larger-ig
             level,
             above=round(float(printed["IG"]), 3),
         ),
-        source=source,
     )
     display(reasons)
 
 # %% tags=["hide-input", "headline"]
-told, _, shown_run, _ = summaries.best(run, "agreement", agreement["this build"])
-at = {(row.reading, row.network): row for row in told.itertuples()}
+at = {(row.reading, row.network): row for row in agreement.itertuples()}
 nearer, farther = (
     [r for r in READINGS if side * at[r, "ViT-S − ViT"]._asdict()[end] > 0] for side, end in ((1, "low"), (-1, "high"))
 )
@@ -227,7 +221,7 @@ def said(network, sign=""):
 Markdown(
     f"**{answer}.** The order of the ten explainers agrees with the paper's Table 2, as a rank correlation, by {said('ViT-S')} by the "
     f"larger network, and by {said('ViT')} by the small one; the difference is {said('ViT-S − ViT', '+')} "
-    f"({shown_run}: {int(at['with signs', 'ViT-S'].images)} images by the larger network, one training of each; the difference is of the "
+    f"({int(at['with signs', 'ViT-S'].images)} images by the larger network, one training of each; the difference is of the "
     f"{int(at['with signs', 'ViT-S − ViT'].images)} images of which both have all ten)."
 )
 

@@ -53,7 +53,7 @@ from faithstudy import plots, published, tables
 from faithstudy.claims import above, agrees
 from faithstudy.diagnostics import Reason
 from faithstudy.recipes import introduced, vits
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import tasks, transformers
 
 plots.theme()
@@ -66,10 +66,9 @@ run = Run("saco/relations", globals())
 # colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
-run.save(recognised, "recognised")
-kept = recorded("saco/relations", "recognised")
-Markdown(introduced(recognised, images, kept and kept.frame))
+chosen, counted_here = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(introduced(recognised, images))
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
@@ -99,8 +98,7 @@ metrics = {name: METRICS[name] for name in compared} | {
     "SaCo": METRICS["SaCo"].given(groups=groups),
     recut: METRICS["SaCo"].given(groups=groups - 1),
 }
-scores = run.by_images("scores", chosen, lambda of: evaluate(metrics, of, tasks.attributions(of, explainers)))
-run.save(scores, "scores")
+scores = run.table("scores", lambda of: evaluate(metrics, of, tasks.attributions(of, explainers)), chosen)
 flat = {name: own.missing for name in explainers if (own := scores.where(metric="SaCo", explainer=name)).missing}
 Markdown(
     "SaCo does not exist where all groups are equally salient: "
@@ -163,7 +161,7 @@ for axes in panels[:2]:
     axes.hlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)
     axes.hlines(among, 3.6, 4.4, color="0.35", linestyle="--", linewidth=1)
 panels[0].set_ylabel("rank correlation")
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # *Published* are the paper's numbers, averages over ViT-B, ViT-L and DeiT-B on CIFAR-10, CIFAR-100 and ImageNet: not the
@@ -171,10 +169,8 @@ plots.show(figure)
 # which of the two averages it takes, so its 0.48 stands under both.
 
 # %% tags=["hide-input"]
-kept = recorded("saco/relations", "relations")
 printed = pd.DataFrame({"ranked": [signed, magnitude], "pair": "mean of the others", "mean": among})
-sources = {"published": printed, "recorded": kept.frame if kept else None, "this build": relations}
-shown = {name: frame[frame["pair"].isin(bars)] for name, frame in sources.items() if frame is not None}
+shown = {"published": printed, "measured": relations[relations["pair"].isin(bars)]}
 tables.styled(tables.side_by_side(shown, rows=["pair"], columns=["ranked"], order=[*bars, *readings]))
 
 # %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp."}} tags=["hide-input"]
@@ -188,7 +184,7 @@ for axes, ranked in zip(panels, (signed, within), strict=True):
     axes.set(title=titles[ranked])
     axes.tick_params(axis="y", rotation=0)
     axes.grid(False)
-plots.show(figure)
+plots.show(figure, least=30)
 
 # %% [markdown]
 # ## What stands behind the numbers
@@ -209,12 +205,8 @@ def of_the_image(*samples):
 
 
 share = stats.Statistic(of_the_image, tuple({"explainer": name} for name in explainers), "share of the image")
-source, known = next((name, of) for name, of in run.beside("scores").items() if {*metrics} <= {*of.labels("metric")})
-of_image = {name: stats.estimate(known, share, metric=name) for name in compared}
-shown = pd.DataFrame(
-    {"metric": compared, f"share of the image ({source})": [tables.share(e) for e in of_image.values()]}
-)
-tables.prose(shown)
+of_image = [tables.share(stats.estimate(scores, share, metric=name)) for name in compared]
+tables.prose(pd.DataFrame({"metric": compared, "share of the image": of_image}))
 
 # %% [markdown]
 # Where an image is easy to break, AOPC is high, which counts as a good explanation, and Comp. is high, which counts as a bad one. So over
@@ -257,7 +249,7 @@ run.claim(
 # %% tags=["hide-input"]
 def with_saco(metric, of, absolute=True):
     """How alike SaCo and another metric rank the images of some explainers, in magnitude or with signs."""
-    return stats.estimate(known, stats.images_ranked([("SaCo", metric)], of, better, absolute=absolute))
+    return stats.estimate(scores, stats.images_ranked([("SaCo", metric)], of, better, absolute=absolute))
 
 
 each = {name: with_saco(name, [*explainers]) for name in compared[1:]}
@@ -274,7 +266,6 @@ run.why(
     *(Reason("Is it outside 0.08 to 0.32?", f"SaCo, {name}, in magnitude", e, **bar[name]) for name, e in each.items()),
     Reason("Is it outside without one?", f"{nearest}, in magnitude, without {most}", without, **bar[nearest]),
     Reason("Is it outside with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
-    source=source,
 )
 
 
@@ -309,16 +300,16 @@ groups_of = {
     "with Comp.": [pair for pair in others if "Comp." in pair],
     "without it": [pair for pair in others if "Comp." not in pair],
 }
-means = {name: stats.estimate(known, readings[signed](of)) for name, of in groups_of.items()}
+means = {name: stats.estimate(scores, readings[signed](of)) for name, of in groups_of.items()}
 ours = readings[signed]([("SaCo", name) for name in compared[1:] if name != "Comp."])
-lead = stats.estimate(known, stats.difference(readings[signed](groups_of["without it"]), ours))
+lead = stats.estimate(scores, stats.difference(readings[signed](groups_of["without it"]), ours))
 
 
 def less_print(way):
     """How far the mean of the six pairs is from the printed one."""
     of = readings[way](others)
     return stats.estimate(
-        known, dataclasses.replace(of, function=lambda *s: of.function(*s) - among, bounds=None, within=None)
+        scores, dataclasses.replace(of, function=lambda *s: of.function(*s) - among, bounds=None, within=None)
     )
 
 
@@ -329,7 +320,6 @@ run.why(
     Reason("Is Comp. the reason?", "without it: among themselves − with SaCo", lead, above=0.1),
     Reason("Is it as printed?", f"all six with signs − {among:.2f} in print", less_print(signed), within=0.1),
     Reason("Is it as printed?", f"all six in magnitude − {among:.2f} in print", less_print(magnitude), within=0.1),
-    source=source,
 )
 
 # %% tags=["hide-input"]

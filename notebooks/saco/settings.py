@@ -62,16 +62,15 @@ run = Run("saco/settings", globals())
 # class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
-run.save(recognised, "recognised")
-Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
+chosen, counted_here = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
+recognised = run.table("recognised", lambda: counted_here)
+Markdown(introduced(recognised, images))
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-attributions = [tasks.attributions(s, explainers | {RANDOM: ("random", {"seed": seed})}) for s in chosen]
+with_random = explainers | {RANDOM: ("random", {"seed": seed})}
 at, metric = f"SaCo, K = {groups}", METRICS["SaCo"].given(groups=groups)
-scores = Scores.concat(evaluate({at: metric}, s, maps) for s, maps in zip(chosen, attributions, strict=True))
-run.save(scores, "scores")
+scores = run.table("scores", lambda task: evaluate({at: metric}, task, tasks.attributions(task, with_random)), chosen)
 
 # %% [markdown]
 # ## As the reference code is run
@@ -86,18 +85,22 @@ run.save(scores, "scores")
 # %% tags=["hide-input", "answer"]
 FIRST, RULES = "without the first layer", "by the rivals' rules"
 as_run = {"Rollout": FIRST, "Transformer Attribution": FIRST, "LRP": RULES, "Partial LRP": RULES}
-found = [scores.where(explainer=list(as_run), metric=at)]
-for task, maps in zip(chosen, attributions, strict=True):
+
+
+def with_options(task):
+    """SaCo without and with the options, and how alike the two maps are."""
+    plain = tasks.attributions(task, {name: explainers[name] for name in as_run})
     given = {FIRST: {"layers": max(1, len(task.model.blocks) - 1)}, RULES: {"normalised": False}}
     other = {f"{name}, {how}": (explainers[name], given[how]) for name, how in as_run.items()}
     other = tasks.attributions(task, other)
-    found.append(evaluate({at: metric}, task, other))
-    for name, how in as_run.items():
-        alike = {"explainer": f"{name}, {how}", "metric": "rank correlation"}
-        alike |= {"images": task.images, **task.labels}
-        found.append(Scores.of(stats.spearman(maps[name], other[f"{name}, {how}"]), **alike))
-options = Scores.concat(found)
-run.save(options, "options")
+    found = [evaluate({at: metric}, task, plain | other)]
+    for of, (there, changed) in zip(plain.values(), other.items(), strict=True):
+        about = {"explainer": there, "metric": "rank correlation", "images": task.images, **task.labels}
+        found.append(Scores.of(stats.spearman(of, changed), **about))
+    return Scores.concat(found)
+
+
+options = run.table("options", with_options, chosen)
 rows = []
 for name, how in as_run.items():
     cells = [{"explainer": f"{name}, {how}"}, {"explainer": name}]
@@ -141,31 +144,32 @@ def changes(task, name, attribution):
         plain = coefficient(found, ratio=ratio)
         for change, salience in versions.items():
             moved = (coefficient(Groups(salience, found.drop), ratio=ratio) - plain).abs()
-            yield task.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
+            about = task.network, task.training_seed, name, weight, change
+            yield *about, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
 
 
-FIRST_FEW = 16  # images are enough to see a fact
-count = min(FIRST_FEW, images)
-rows = []
-for task, maps in zip(chosen, attributions, strict=True):
-    first = task.part(torch.arange(count))
-    rows += [row for name, attribution in maps.items() for row in changes(first, name, attribution[:count])]
-scale = pd.DataFrame(rows, columns=["network", "explainer", "weight", "change", "largest", "undefined"])
-run.save(scale, "scale")
+count = min(16, images)  # are enough to see a fact
+
+
+def scaled(some):
+    """The changes of all explanations of the first images by some of the networks."""
+    rows = []
+    for task in (task.part(torch.arange(count)) for task in some):
+        maps = tasks.attributions(task, with_random)
+        rows += [row for name, attribution in maps.items() for row in changes(task, name, attribution)]
+    columns = ["network", "training_seed", "explainer", "weight", "change", "largest", "undefined"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+scale = run.table("scale", lambda: scaled(chosen), again=lambda: scaled(chosen[:1]))
 largest = scale.groupby(["weight", "change"])["largest"].max()
 said = largest.unstack().map(lambda change: f"{change:.2f}" if change > 1e-9 else "rounding alone")
 tables.styled(said.rename_axis(index=None, columns="largest change of a coefficient"))
 
 # %% tags=["hide-input"]
-_, asked, source, _ = summaries.best(run, "scale", scale)
-counted_on = f"the first {count} of its {images} images" if images > count else f"its {count} image{'s' * (count > 1)}"
-recorded_on = (
-    "" if asked["images"] == images else f"; {source}: the first {min(FIRST_FEW, asked['images'])} of {asked['images']}"
-)
 Markdown(
-    f"**On how many images?** The two claims below are counted on {counted_on} (this build{recorded_on}), for {len(maps)} explanations and "
-    f"each network. However many images the page asks, no more than {FIRST_FEW} are counted: the claims say what arithmetic does to a "
-    "coefficient, which a few images show."
+    f"**On how many images?** The two claims below are counted on the first {count} images, for {len(with_random)} explanations and "
+    "each network: they say what arithmetic does to a coefficient, which a few images show."
 )
 
 # %% tags=["hide-input"]
@@ -208,14 +212,18 @@ Markdown(
 # book is computed in float32; this is what bfloat16, the fast format, would have done to it, on the first images.
 
 # %% tags=["hide-input"]
-FEW = 32  # images are enough to see what rounding does
+few = min(32, images)  # are enough to see what rounding does
 rough = {f"{at}, bfloat16": metric.given(exact=False)}
-rounded = []
-for task, maps in zip(chosen, attributions, strict=True):
-    few = dataclasses.replace(task, precision=torch.bfloat16).part(torch.arange(min(FEW, images)))
-    rounded.append(evaluate(rough, few, {name: maps[name][:FEW] for name in explainers}))
-rounded = Scores.concat([*rounded, *(scores.where(explainer=name) for name in explainers)])
-run.save(rounded, "rounded")
+
+
+def in_both(task):
+    """SaCo in bfloat16 and in float32."""
+    maps = tasks.attributions(task, explainers)
+    in_rough = dataclasses.replace(task, precision=torch.bfloat16)
+    return evaluate(rough, in_rough, maps) + evaluate({at: metric}, task, maps)
+
+
+rounded = run.table("rounded", in_both, [task.part(torch.arange(few)) for task in chosen])
 rows = []
 for name in explainers:
     cells = [{"metric": next(iter(rough))}, {"metric": at}]
@@ -238,29 +246,23 @@ tables.styled(shown.assign(**formats))
 clear = precision[(precision["low"] > 0) | (precision["high"] < 0)]["explainer"].tolist()
 Markdown(
     f"In bfloat16 {precision['changed'].mean():.0%} of the coefficients change, a single one by up to "
-    f"{precision['largest'].max():.2f}. The mean over {min(FEW, images)} images is moved beyond its noise for "
+    f"{precision['largest'].max():.2f}. The mean over {few} images is moved beyond its noise for "
     f"{len(clear)} of {len(precision)} explainers" + (f" ({', '.join(clear)})." if clear else ".")
 )
 
 # %% tags=["hide-input", "headline"]
-asked, settings, source, _ = summaries.best(run, "options", options)
-named = f"SaCo, K = {settings['groups']}"
 by_option = {
-    name: stats.paired(asked, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=named)
+    name: stats.paired(options, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=at)
     for name, how in as_run.items()
 }
 apart = [name for name, change in by_option.items() if change.low > 0 or change.high < 0]
 most = max(apart, key=lambda name: abs(float(by_option[name])), default="")
-scaled = summaries.best(run, "scale", scale).table
-told = summaries.best(run, "precision", precision).table
-by_change = scaled.groupby(["weight", "change"])["largest"].max()
-by_weight = by_change.groupby("weight").max()
+by_weight = largest.groupby("weight").max()
 by_ratio = [
     ("rounding alone" if moved < 1e-6 else f"up to {moved:.2f}") + f" with scores {change}"
-    for change, moved in by_change["ratio"].sort_values(ascending=False).items()
+    for change, moved in largest["ratio"].sort_values(ascending=False).items()
 ]
-beyond = int(((told["low"] > 0) | (told["high"] < 0)).sum())
-changed = told["changed"].mean()
+beyond, changed = len(clear), precision["changed"].mean()
 Markdown(
     f"**Options of the reference code: {'yes' if apart else 'not clearly'}.** They change the SaCo of {len(apart) or 'none'} of {len(by_option)} "
     "explainers clearly"
@@ -270,14 +272,13 @@ Markdown(
         if apart
         else ""
     )
-    + f" ({settings['images']} images). **Weights: "
+    + f" ({images} images). **Weights: "
     f"{'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
     f"Where pairs count with ratios, a coefficient changes by {summaries.listed(by_ratio)}, and by "
     + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
-    + f" where they count with differences (the first {min(FIRST_FEW, settings['images'])}). **Precision: "
+    + f" where they count with differences (the first {count}). **Precision: "
     f"{'some' if changed > 0 else 'no'} coefficients, {'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {changed:.0%} of "
-    f"the coefficients, and the mean of {beyond or 'none'} of {len(told)} explainers beyond its noise (the first "
-    f"{min(FEW, settings['images'])}; {source})."
+    f"the coefficients, and the mean of {beyond or 'none'} of {len(precision)} explainers beyond its noise (the first {few})."
 )
 
 # %% tags=["hide-input"]

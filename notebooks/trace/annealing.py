@@ -20,9 +20,6 @@
 # *A search is two choices: where it begins, and what it tries next.* The paper begins at random or at a greedy order, and swaps two
 # features at a time. With 16 patches the answers to all 65 536 subsets are known, and with them the exact optimum: whatever a search
 # reaches in so many questions can be said [as a part of it](optimality).
-#
-# The recorded run asks so. The `quick` profile takes the last five patches for one feature, which leaves 4096 subsets of 12, and shorter
-# searches. Its numbers are those of a smaller problem.
 
 # %% [markdown]
 # ## Parameters
@@ -31,7 +28,7 @@
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 32  # recognised test images
-patch = 8  # side of a patch in pixels: 16 patches in the recorded run
+patch = 8  # side of a patch in pixels: 16 patches
 most_features = 16  # the last patches are one feature where there are more; twice the subsets with each
 steps = 1000  # of annealing, when starts are compared; the paper takes 5000
 neighbour_steps = 300  # when neighbours are
@@ -50,10 +47,10 @@ from IPython.display import Markdown
 from faithlab import search, segments, stats
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithstudy import plots, recipes, summaries, tables
+from faithstudy import plots, recipes, tables
 from faithstudy.claims import best, better
 from faithstudy.diagnostics import Reason
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import optimum, searches, tasks
 
 plots.theme()
@@ -66,18 +63,16 @@ run = Run("trace/annealing", globals())
 # patches, removed ones set to zero. From here on every search is a matter of look-ups, and the optimum of LeRF − MoRF of the
 # probability, which all searches below look for, is a shortest path through the answers.
 
+
 # %% tags=["hide-input"]
-chosen, answers = [], []
-for training_seed in training_seeds:
+def network(training_seed):
+    """A network's images, and what it answers to all subsets of their patches."""
     recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
     task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     patches = segments.patches(*task.x.shape[-2:], patch)
-    chosen.append(dataclasses.replace(task, segments=patches.clamp(max=most_features - 1)))
-    answers.append(optimum.all_subsets(chosen[-1])[0])
-features, device = segments.count(chosen[0].segments), chosen[0].x.device
-tops = [search.optimum(table, "Le-Mo").value for table in answers]
-asked = f"{len(chosen)} networks are" if len(chosen) > 1 else "One network is"
-Markdown(f"{asked} asked about {len(chosen[0].x)} images of {features} features.")
+    task = dataclasses.replace(task, segments=patches.clamp(max=most_features - 1))
+    return task, optimum.all_subsets(task)[0]
+
 
 # %% [markdown]
 # ## Starts, and time against optimality
@@ -92,8 +87,8 @@ SPENT = [k / 20 for k in range(1, 21)]  # of the questions that annealing with s
 SHORT = (12, 60, 150)  # proposals: a search of a large network can afford no more
 QUESTIONS, NEIGHBOUR = "part of the optimum by questions", "part of the optimum by neighbours"
 LONGER = NEIGHBOUR + ", longer searches"  # as long as those that starts are compared by
-budget = steps * 2 * (features + 1) / 3
-ours, rows = METRICS["LeRF - MoRF"], []
+STARTS = ("annealing", "annealing from greedy-Le", "insertion", "insertion from both ends")
+ours = METRICS["LeRF - MoRF"]
 
 
 def scored(task, values, metric, explainer, **about):
@@ -102,21 +97,23 @@ def scored(task, values, metric, explainer, **about):
     return Scores.of(values, metric=metric, explainer=explainer, **about)
 
 
-def by_neighbour(metric, proposals):
+def by_neighbour(task, table, metric, proposals):
     """Rows of annealing with each set of neighbours in so many proposals, several times for each image."""
-    rows = []
-    for task, table, top in zip(chosen, answers, tops, strict=True):
-        score, many = searches.repeated(search.lookup(table), task.images.to(device), repeats, first=0)
-        begin = search.random_orders(many, features, seed=seed)[:, 0]
-        how = {**optimum.schedule(ours, proposals), "seed": seed, "images": many}
-        for name in search.NEIGHBOURS:
-            reached = search.anneal(score, begin, neighbour=name, **how).value.view(repeats, -1)
-            rows += [scored(task, of / top, metric, name, draw=draw) for draw, of in enumerate(reached)]
+    rows, top, features = [], search.optimum(table, "Le-Mo").value, segments.count(task.segments)
+    score, many = searches.repeated(search.lookup(table), task.images.to(task.x.device), repeats, first=0)
+    begin = search.random_orders(many, features, seed=seed)[:, 0]
+    how = {**optimum.schedule(ours, proposals), "seed": seed, "images": many}
+    for name in search.NEIGHBOURS:
+        reached = search.anneal(score, begin, neighbour=name, **how).value.view(repeats, -1)
+        rows += [scored(task, of / top, metric, name, draw=draw) for draw, of in enumerate(reached)]
     return rows
 
 
-for task, table, top in zip(chosen, answers, tops, strict=True):
-    lookup, identity = search.lookup(table), task.images.to(device)
+def by_start(task, table):
+    """Rows of searches with several starts, and of short ones."""
+    rows, top, features = [], search.optimum(table, "Le-Mo").value, segments.count(task.segments)
+    lookup, device = search.lookup(table), task.x.device
+    identity, budget = task.images.to(device), steps * 2 * (features + 1) / 3
     start = search.random_orders(identity, features, seed=seed)[:, 0]
     of_images = {"count": len(start), "features": features, "device": device}
     greedy, ends = (search.greedy(lookup, **of_images, objective=of) for of in ("Le", "Le-Mo"))
@@ -137,15 +134,27 @@ for task, table, top in zip(chosen, answers, tops, strict=True):
         reached = search.anneal(lookup, greedy.order, **optimum.schedule(ours, short), **own).value
         metric = f"part of the optimum, {short} proposals"
         rows.append(scored(task, reached / top, metric, "annealing from greedy-Le"))
-scores = Scores.concat([*rows, *by_neighbour(NEIGHBOUR, neighbour_steps), *by_neighbour(LONGER, steps)])
-run.save(scores, "scores")
+    return rows
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the masked inputs asked about so far, a part of those that all of annealing asks about. A start that is no random order has been paid for. Of the recorded run where there is one.", "name": "tr-searches"}, "image": {"alt": "Line chart: share of the questions of annealing against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input", "answer"]
+
+def measure():
+    """All searches, by all networks."""
+    rows = []
+    for training_seed in training_seeds:
+        of = network(training_seed)
+        rows += by_start(*of) + by_neighbour(*of, NEIGHBOUR, neighbour_steps) + by_neighbour(*of, LONGER, steps)
+    return Scores.concat(rows)
+
+
+scores = run.table("scores", measure, again="search")
+count = stats.estimate(scores, metric=QUESTIONS, explainer="annealing")
+Markdown(f"Networks: {len(training_seeds)}; images: {count.images}.")
+
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the masked inputs asked about so far, a part of those that all of annealing asks about. A start that is no random order has been paid for.", "name": "tr-searches"}, "image": {"alt": "Line chart: share of the questions of annealing against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input", "answer"]
 part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-told, *_ = summaries.best(run, "scores", scores)
 figure, axes = plt.subplots(figsize=(7.2, 3.6))
-for name, style in zip([*paths][:4], ("-", "--", "-.", ":"), strict=True):
-    curve = stats.estimate(told, part, metric=QUESTIONS, explainer=name)
+for name, style in zip(STARTS, ("-", "--", "-.", ":"), strict=True):
+    curve = stats.estimate(scores, part, metric=QUESTIONS, explainer=name)
     plots.band(axes, [100 * share for share in SPENT], curve, linestyle=style, label=name)
 axes.set(xlabel="masked inputs asked about, % of those that all of annealing asks about", ylabel="part of the optimum")
 axes.legend()
@@ -154,13 +163,12 @@ plots.show(figure)
 # %% [markdown]
 # **How short is a short search?** On a large network only some proposals after the greedy order can be afforded. A share of
 # what such a search reaches is too high by what it lacks here. Below them is annealing with other *neighbours* from random orders, several
-# for each image; by how much the swap is better on the same images, its claim says. As the figure, the table is of the recorded run where
-# there is one.
+# for each image; by how much the swap is better on the same images, its claim says.
 
 # %% tags=["hide-input"]
 shown = {f"{short} proposals after greedy-Le": {"metric": f"part of the optimum, {short} proposals"} for short in SHORT}
 shown |= {f"neighbours: {name}": {"metric": NEIGHBOUR, "explainer": name} for name in search.NEIGHBOURS}
-tables.estimates(shown, {"part of the optimum": {"of": part}}, told, 4)
+tables.estimates(shown, {"part of the optimum": {"of": part}}, scores, 4)
 
 # %% [markdown]
 # ## What reproduced
@@ -191,24 +199,22 @@ run.claim(
 
 # %% tags=["hide-input"]
 asked = partial(Reason, said=tables.share)
-source, known = run.covering("scores")
 
 
 def ahead(name, share=0.1, start="from both ends"):
     """The lead of a start over a random one after a share of the questions."""
-    return stats.paired(known, {"explainer": f"{name} {start}"}, {"explainer": name}, after(share), metric=QUESTIONS)
+    return stats.paired(scores, {"explainer": f"{name} {start}"}, {"explainer": name}, after(share), metric=QUESTIONS)
 
 
 told = f"lead of annealing from greedy-Le after {SPENT[0]:.0%}"
 sooner = ahead("annealing", SPENT[0], start="from greedy-Le")
-alone = stats.estimate(known, early, explainer="annealing", metric=QUESTIONS)
+alone = stats.estimate(scores, early, explainer="annealing", metric=QUESTIONS)
 run.why(
     "tr-greedy-start",
     asked("Is it ahead sooner?", told, sooner, above=0),
     asked("Does a start help another search?", "lead of insertion from both ends", ahead("insertion"), above=0),
     asked("Does another start help annealing?", "lead of annealing from both ends", ahead("annealing"), above=0),
     asked("Is there little to be ahead by?", "annealing from a random order", alone, above=0.9),
-    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -225,16 +231,15 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-made = recorded(run.name, "scores").provenance["parameters"] if source == "recorded" else run.parameters
 why = []
-for metric, proposals in ((NEIGHBOUR, made["neighbour_steps"]), (LONGER, made["steps"])):
+for metric, proposals in ((NEIGHBOUR, neighbour_steps), (LONGER, steps)):
     swap, *others = ({"explainer": name} for name in search.NEIGHBOURS)
-    leads = {other["explainer"]: stats.paired(known, swap, other, metric=metric) for other in others}
+    leads = {other["explainer"]: stats.paired(scores, swap, other, metric=metric) for other in others}
     rival, lead = min(leads.items(), key=lambda one: float(one[1]))
     told = f"swap − {rival}, {proposals} proposals"
     why += [asked("Were the searches too short?", told, lead, above=0)] * (metric == LONGER)
     why.append(asked("Are they nearly equal?", told, lead, within=0.02))
-run.why("tr-swap", *why, source=source)
+run.why("tr-swap", *why)
 
 # %% tags=["hide-input"]
 run.finish()

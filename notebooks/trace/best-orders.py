@@ -28,7 +28,19 @@
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = ["resnet9 16 p 6 900 210", "resnet9 16 y 6 900 130", "resnet9 64 p 6 10000 280", "vit 16 p 6 900 210", "vit 16 y 6 900 130", "resnet18 49 p 6 6000 230", "lstm 32 p 6 3000 260", "lstm 32 y 6 3000 150", "bilstm 29 p 6 3000 260", "bilstm 29 y 6 3000 150", "efficientnet-lite0 16 p 4 900 210"]
+compared = [
+    "resnet9 16 p 6 900 210",
+    "resnet9 16 y 6 900 130",
+    "resnet9 64 p 6 10000 280",
+    "vit 16 p 6 900 210",
+    "vit 16 y 6 900 130",
+    "resnet18 49 p 6 6000 230",
+    "lstm 32 p 6 3000 260",
+    "lstm 32 y 6 3000 150",
+    "bilstm 29 p 6 3000 260",
+    "bilstm 29 y 6 3000 150",
+    "efficientnet-lite0 16 p 4 900 210",
+]
 photograph_networks = ["efficientnet-lite0"]  # those among them that others trained, for photographs
 certified = 6  # inputs of each network whose subsets are all asked, or that independent searches ask about; 0: of none
 repeats = 4  # independent searches from random orders, for the estimate
@@ -50,7 +62,7 @@ from IPython.display import Markdown
 from faithlab import search, stats
 from faithlab.scores import Scores
 from faithlab.stats.samples import Statistic
-from faithstudy import plots, provenance, search_settings, summaries, tables
+from faithstudy import plots, search_settings, summaries, tables
 from faithstudy.run import Run
 from faithstudy.trials import optimum, searches
 
@@ -72,8 +84,7 @@ run = Run("trace/best-orders", globals())
 #   ({cite:t}`robson1964truncation`). They are not, so that this is no bound, and what the eight searches found may lie above it; where it
 #   lies above the bound, the bound takes its place.
 #
-# Photographs are too dear for all subsets and for further searches, and so are more than 64 features: they have the bound. To ask about all subsets of one input takes
-# longer than all searches here, so that the `quick` profile asks about none, and has the bound alone.
+# Photographs are too dear for all subsets and for further searches, and so are more than 64 features: they have the bound.
 
 # %% tags=["hide-input"]
 EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
@@ -133,21 +144,23 @@ def studied(case):
 
 
 cases = search_settings.cases(compared)
-found = [run.kept(str(case), partial(studied, case)) for case in cases]
-if not (there := [rows for rows in found if rows is not None]):
+
+
+def measure():
+    """All cases."""
+    found = [run.kept(str(case), partial(studied, case)) for case in cases]
+    if there := [rows for rows in found if rows is not None]:
+        return Scores.concat(there)
     raise ValueError(
         "nothing stands above these orders: compare a probability, which has a bound, or ask for some certified inputs"
     )
-shares = Scores.concat(there)
-run.save(shares, "shares")
 
-# %% [markdown]
-# The figure and the tables are of the recorded run, where there is one, but for that of seconds.
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order that any of the searches found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. Each row: a network, number of features, output (p: probability, y: logit). 1 is the optimum, the estimate, or the bound; an estimate can be exceeded. Below a bound it is not known whether the order or the bound falls short. Of the recorded run where there is one.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a row for each network, number of features and output: shares of the optimum lie close to 1, those of the estimate little below, those of the bound between a half and 0.9."}} tags=["hide-input", "answer"]
-told, settings, source, machine = summaries.best(run, "shares", shares)
+shares = run.table("shares", measure, again="search")
+
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order that any of the searches found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. Each row: a network, number of features, output (p: probability, y: logit). 1 is the optimum, the estimate, or the bound; an estimate can be exceeded. Below a bound it is not known whether the order or the bound falls short.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a row for each network, number of features and output: shares of the optimum lie close to 1, those of the estimate little below, those of the bound between a half and 0.9."}} tags=["hide-input", "answer"]
 kinds = {kind.removeprefix("share of the "): {"metric": kind} for kind in (OPTIMUM, ESTIMATE, BOUND)}
-kinds = {name: of for name, of in kinds.items() if of["metric"] in told.labels("metric")}
+kinds = {name: of for name, of in kinds.items() if of["metric"] in shares.labels("metric")}
 outputs = {f", {output.__name__}": f", {letter}" for letter, output in search_settings.OUTPUTS.items()}
 
 
@@ -159,7 +172,7 @@ def short(block):
     return dataclasses.replace(block, labels={**block.labels, "network": network})
 
 
-brief = Scores([short(block) for block in told])
+brief = Scores([short(block) for block in shares])
 MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
 of_share = {OPTIMUM: MEAN_SHARE, BOUND: MEAN_SHARE, ESTIMATE: Statistic(stats.mean)}  # an estimate may be too low
 certain = {name: of_share[of["metric"]] for name, of in kinds.items()}
@@ -175,7 +188,7 @@ plots.dots(brief, kinds, statistics=certain, **look, explainer="best")
 def of(network, kind, whom):
     """A share of what is possible, in words."""
     there = {"network": network, "metric": kind, "explainer": whom}
-    if not (rows := [block for block in told if there.items() <= block.labels.items()]):
+    if not (rows := [block for block in shares if there.items() <= block.labels.items()]):
         return "–"
     values = torch.cat([block.values.flatten() for block in rows])
     above = int((values > 1 + 1e-3).sum()) if kind != ESTIMATE else 0  # beyond rounding; an estimate may be too low
@@ -185,7 +198,7 @@ def of(network, kind, whom):
 
 columns = {f"ours, {OPTIMUM}": (OPTIMUM, "ours"), f"best, {OPTIMUM}": (OPTIMUM, "best")}
 columns |= {f"best, {kind}": (kind, "best") for kind in (ESTIMATE, BOUND)}
-asked = [case.called for case in search_settings.cases(settings["compared"])]
+asked = [case.called for case in cases]
 said = {network: {column: of(network, *which) for column, which in columns.items()} for network in asked}
 tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 
@@ -219,26 +232,24 @@ def again():
     )
 
 
-runs_here = run.kept("the runs with other random numbers", again)
-run.save(runs_here, "repeats")
-runs_told = summaries.best(run, "repeats", runs_here).table
+repeated_runs = run.table("repeats", again, again="search")
 luck = {}
-for name in runs_told.labels("explainer"):
-    values = torch.stack([block.values[:, 0] for block in runs_told.where(explainer=name)])
-    part = tables.share(stats.estimate(runs_told, MEAN_SHARE, explainer=name))
+for name in repeated_runs.labels("explainer"):
+    values = torch.stack([block.values[:, 0] for block in repeated_runs.where(explainer=name)])
+    part = tables.share(stats.estimate(repeated_runs, MEAN_SHARE, explainer=name))
     spread = values.std(0, unbiased=True).nanmean() if len(values) > 1 else torch.nan
     luck[name] = {"part of the best run": part, "spread of a run": "–" if spread != spread else f"{100 * spread:.1f} %"}
 drawn = (
     f"{len(values)} run{'s' * (len(values) > 1)} of each search on {values.shape[1]} input{'s' * (values.shape[1] > 1)}"
 )
-drawn += f" of {runs_told.labels('network')[0]}"
-tables.prose(pd.DataFrame(luck).T.rename_axis("search").reset_index()).set_caption(f"{drawn} ({source}).")
+drawn += f" of {repeated_runs.labels('network')[0]}"
+tables.prose(pd.DataFrame(luck).T.rename_axis("search").reset_index()).set_caption(f"{drawn}.")
 
 # %% [markdown]
 # ## How long does it take?
 #
-# Each search by itself, on inputs of the first network, so that nothing is known before that another has asked. The seconds are the
-# clock's, and so are those of whatever runs beside it: they are this build's, and say which search is dear, not how dear it is.
+# Each search by itself, on inputs of the first network, so that nothing is known before that another has asked. The seconds are of
+# one machine, and of whatever ran beside it: they say which search is dear, not how dear it is.
 
 
 # %% tags=["hide-input"]
@@ -254,32 +265,25 @@ def clocked():
     return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=case.called, inputs=timed)
 
 
-seconds = run.kept("the seconds of every search", clocked)
-run.save(seconds, "seconds")
+seconds = run.table("seconds", clocked, again="time")
 shown = seconds[["search"]].assign(
     **{
         "forwards an input": seconds["forwards"].map("{:,.0f}".format),
         "seconds an input": seconds["seconds"].map("{:.2g}".format),
     }
 )
-tables.prose(shown)
-
-# %% tags=["hide-input"]
-here = provenance.machine()
-Markdown(
-    f"In this build, {seconds['network'].iloc[0]}, on {here['gpu'] or here['cpu']}, threads: {here['threads']}; inputs timed: {timed}."
-)
+tables.prose(shown).set_caption(f"{seconds['network'].iloc[0]}; inputs timed: {timed}.")
 
 # %% tags=["hide-input", "headline"]
-kind = next((kind for kind in (OPTIMUM, BOUND) if kind in told.labels("metric")), ESTIMATE)
-networks = told.where(metric=kind).labels("network")
-parts = {of: stats.estimate(told, of_share[kind], metric=kind, explainer="best", network=of) for of in networks}
+kind = next((kind for kind in (OPTIMUM, BOUND) if kind in shares.labels("metric")), ESTIMATE)
+networks = shares.where(metric=kind).labels("network")
+parts = {of: stats.estimate(shares, of_share[kind], metric=kind, explainer="best", network=of) for of in networks}
 order = sorted(parts, key=lambda network: float(parts[network]))
 ends = [
     f"{tables.share(parts[network])} ({network}; {parts[network].images} inputs)"
     for network in dict.fromkeys((order[0], order[-1]))
 ]
-others = [block for block in told if block.labels["explainer"] == "best" and block.labels["network"] not in networks]
+others = [block for block in shares if block.labels["explainer"] == "best" and block.labels["network"] not in networks]
 found_of = {}
 for cell, of in stats.summary(Scores(others), ["metric", "network"]):
     found_of.setdefault(cell["metric"].removeprefix("share of the "), []).append(round(100 * float(of)))
@@ -293,7 +297,7 @@ lead = {
 spreads = summaries.listed([f"{of['spread of a run']} ({name})" for name, of in luck.items()])
 Markdown(
     f"{lead}: the best of the searches reaches {' to '.join(ends)}, as a mean share of the {kind.removeprefix('share of the ')}.{elsewhere} One run of "
-    f"a search is not another: their values differ by {spreads}, as a standard deviation over {drawn} ({source})."
+    f"a search is not another: their values differ by {spreads}, as a standard deviation over {drawn}."
 )
 
 # %% tags=["hide-input"]

@@ -29,7 +29,7 @@ training = {}  # what differs from the recipe of the study's ResNet-9, such as {
 images = 100  # recognised test images; the paper has 200
 patch_sides = [8, 4]  # of the patches in pixels, 16 and 64 of them; 2 is dear
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
-clothes_sides = [7, 4, 2]  # of the patches of one picture of clothes: 16 and 49 of them; 2, the 196 of Figure 3a, is dear
+clothes_sides = [7, 4, 2]  # of the patches of one picture of clothes: 16, 49 and 196 of them, as in Figure 3a
 clothes_steps = 200  # of annealing this picture
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
@@ -38,18 +38,18 @@ seed = 0  # of the searches and of random orders
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 
 from faithlab import search, segments, stats
 from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.outputs import probability
 from faithlab.scores import Scores
-from faithstudy import plots, profiles, summaries, tables
+from faithstudy import plots, profiles, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, below, better, premise
 from faithstudy.data import datasets
@@ -83,8 +83,6 @@ def left(way, sizes):
     return {f"probability left, {way}": METRICS["Fid+"].given(sizes=sizes, **asked)}
 
 
-Markdown(f"{len(chosen[0].x)} images that the network recognises.")
-
 # %% [markdown]
 # ## MoRF, LeRF, and both (Figure 3)
 #
@@ -94,31 +92,54 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 
 # %% tags=["hide-input"]
 sought = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
-rows, followed, found = [], [], {}
-for (n, task), side in itertools.product(enumerate(chosen), patch_sides):
+both_ways = {name: METRICS[name] for name in ("MoRF", "LeRF")}
+
+
+@cache
+def found(n, side):
+    """The best orders of a network's images."""
+    find = partial(optimum.orders, sought, cut(chosen[n], side), steps=steps, seed=seed, progress=True)
+    return run.kept(f"orders of patches of {side} pixels, network {n}", find)  # a killed run finds it made
+
+
+def asked(metrics, task, side, orders):
+    """Metrics of orders and of a random one; metrics may depend on the number of patches."""
     patches = cut(task, side)
     count = segments.count(patches.segments)
-    find = partial(optimum.orders, sought, patches, steps=steps, seed=seed, progress=True)
-    found[n, side] = run.kept(f"orders of {count} patches, network {n}", find)  # a killed run finds it made
-    orders = found[n, side] | tasks.attributions(patches, {"Random": ("random", {"seed": seed})})
-    asked = evaluate({name: METRICS[name] for name in ("MoRF", "LeRF")}, patches, orders)
-    rows.append(asked.labelled(variant="patches", level=count))
-    every = [k / count for k in range(count + 1)]
-    asked = evaluate(left("MoRF", every) | left("LeRF", every), patches, orders)
-    followed.append(asked.labelled(variant="patches", level=count))
-scores, curves = Scores.concat(rows), Scores.concat(followed)
-run.save(scores, "scores")
-run.save(curves, "curves")
+    orders = orders | tasks.attributions(patches, {"Random": ("random", {"seed": seed})})
+    metrics = metrics(count) if callable(metrics) else metrics
+    return evaluate(metrics, patches, orders).labelled(variant="patches", level=count)
 
-# %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches. Of the recorded run where there is one.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input", "answer"]
+
+def following(count):
+    """The probability that is left after each patch, in both directions."""
+    every = [k / count for k in range(count + 1)]
+    return left("MoRF", every) | left("LeRF", every)
+
+
+def measure(metrics):
+    """All networks and sizes of patches."""
+    each = itertools.product(enumerate(chosen), patch_sides)
+    return Scores.concat(asked(metrics, task, side, found(n, side)) for (n, task), side in each)
+
+
+def random_ones(metrics):
+    """Random orders of some images, which no search decides."""
+    few = chosen[0].part(torch.arange(min(8, images)))
+    return Scores.concat(asked(metrics, few, side, {}) for side in patch_sides)
+
+
+scores = run.table("scores", partial(measure, both_ways), again=partial(random_ones, both_ways))
+curves = run.table("curves", partial(measure, following), again=partial(random_ones, following))
+
+# %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input", "answer"]
 BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
-told = summaries.best(run, "scores", scores).table
-figure, grid = plt.subplots(1, len(told.labels("level")), figsize=(7.3, 3), sharey=True, squeeze=False)
-for axes, count in zip(grid[0], sorted(told.labels("level")), strict=True):
+figure, grid = plt.subplots(1, len(scores.labels("level")), figsize=(7.3, 3), sharey=True, squeeze=False)
+for axes, count in zip(grid[0], sorted(scores.labels("level")), strict=True):
     for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
         parts = [optimum.part_of_best(criterion, name, top) for name in searches]
-        pooled = [stats.estimate(told, part, level=count).pooled for part in parts]
+        pooled = [stats.estimate(scores, part, level=count).pooled for part in parts]
         value, low, high = torch.tensor([[float(x) for x in of] for of in pooled]).T
         ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)
         places = [k + offset for k in range(len(searches))]
@@ -152,23 +173,24 @@ figure.supylabel("probability of the class", fontsize="medium")
 plots.key(figure, grid[0, 0])
 plots.show(figure)
 
-# %% mystnb={"figure": {"caption": "What the three objectives call relevant in the same images, coarse patches above and fine ones below (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
-maps = {}
+# %% mystnb={"figure": {"caption": "What greedy search for the three objectives calls relevant in the same images, with 16 and 64 patches (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first column, then the maps of Le-Mo, Le and Mo for coarse and for fine patches."}} tags=["hide-input"]
+maps, shown = {}, chosen[0].part(torch.arange(min(2, images)))
 for side in patch_sides:
-    patches = cut(chosen[0], side).segments
-    for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p")):
-        maps[f"{label}, {segments.count(patches)}"] = segments.spread(found[0, side][name].cpu(), patches)
-plots.maps(test.inputs[chosen[0].images[:6]].permute(0, 2, 3, 1), maps)
+    patches = cut(shown, side)
+    score, count = search.Remembered(patches.score()), segments.count(patches.segments)
+    for objective in ("Le-Mo", "Le", "Mo"):
+        order = search.greedy(score, len(shown.x), count, objective=objective, device=shown.x.device).order
+        maps[f"{objective}, {count}"] = segments.spread(search.heat_map(order).cpu(), patches.segments)
+plots.maps(test.inputs[shown.images].permute(0, 2, 3, 1), maps, across=True)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "scores", scores)
-finest = max(told.where(metric="MoRF", explainer="TRACE-Mo-p").labels("level"))
+finest = max(scores.where(metric="MoRF", explainer="TRACE-Mo-p").labels("level"))
 
 
 def kept_of_best(criterion, explainer, count=finest):
     """What an order has of the best one for a criterion; no order has more."""
     part = optimum.part_of_best(criterion, explainer, BEST[criterion])
-    return stats.estimate(told, dataclasses.replace(part, within=(-float("inf"), 1.0)), level=count)
+    return stats.estimate(scores, dataclasses.replace(part, within=(-float("inf"), 1.0)), level=count)
 
 
 mo, le = kept_of_best("LeRF", "TRACE-Mo-p"), kept_of_best("MoRF", "TRACE-Le-p")
@@ -186,66 +208,70 @@ Markdown(
     f"{lead}: on a scale from a random order (0) to the best for a criterion (1), the best order for MoRF has {tables.number(mo)} by "
     f"LeRF and the best for LeRF {tables.number(le)} by MoRF; the best for their difference has "
     + " and ".join(f"{tables.number(of)} by {criterion}" for criterion, of in zip(BEST, at_both, strict=True))
-    + f" ({finest:.0f} patches; {source})."
+    + f" ({finest:.0f} patches; {mo.images} images)."
 )
 
 # %% [markdown]
 # **As many patches as the paper has.** Its Figure 3a cuts one photograph into 16, 49 and 196 patches. A picture of clothes of
 # 28 × 28 pixels can be cut so, too. It is the first test picture that a ResNet-18 recognises. The search is the paper's, from the
-# greedy order, with few proposals. 196 patches take longer than all else on this page: the `quick` profile makes no maps of them, and
-# the table below the figure is of the recorded run.
+# greedy order, with few proposals.
 
 # %% tags=["hide-input"]
 recipe = folds.normal(profiles.defaults("reco-mege/normal"))[0]
 worn = datasets.load(recipe.data, "test", standardised=False)
 shirt = tasks.task(recipe, tasks.recognised(recipe, 1), name="ResNet-18", precision=precision)
 labelled = {"Le-Mo": "LeRF - MoRF", "Le": "LeRF", "Mo": "MoRF"}
-ordered, alike = {}, []
-for side in clothes_sides:
-    patches = cut(shirt, side)
-    score = search.Remembered(patches.score(probability))  # the three searches meet the same subsets
-    count, grid = segments.count(patches.segments), torch.arange((shirt.x.shape[-1] // side) ** 2)
-    grid = grid.view(shirt.x.shape[-1] // side, -1)
-    worn_there = (
-        segments.pool(shirt.x.abs().sum(1).flatten(1).cpu().unflatten(1, patches.segments.shape), patches.segments)[0]
-        > 0
-    )
-    one, other = (
-        torch.cat(of)
-        for of in ((grid[:, 1:].flatten(), grid[1:].flatten()), (grid[:, :-1].flatten(), grid[:-1].flatten()))
-    )
-    both = worn_there[one] & worn_there[other]  # what is black has nothing to lose, and any place in an order
-    one, other = one[both], other[both]
-    for objective, metric in labelled.items():
-        own = {"objective": objective.split("-")[0], "device": shirt.x.device}
-        start = search.greedy(score, 1, count, **own).order
-        how = optimum.schedule(METRICS[metric], clothes_steps)
-        order = search.anneal(score, start, **how, seed=seed, images=shirt.images.to(start.device)).order
-        ordered[objective, count] = search.heat_map(order).cpu()
-        ranks = order.argsort(1).cpu().double()
-        alike.append((objective, count, stats.pearson(ranks.flatten()[one], ranks.flatten()[other])))
-neighbours = pd.DataFrame(alike, columns=["objective", "patches", "correlation"]).astype({"correlation": float})
+cuts = {segments.count(of.segments): of for of in (cut(shirt, side) for side in clothes_sides)}
+
+
+def ordered():
+    """The place of each patch in the best orders of the three objectives."""
+    rows = []
+    for count, patches in cuts.items():
+        score = search.Remembered(patches.score(probability))  # the three searches meet the same subsets
+        for objective, metric in labelled.items():
+            own = {"objective": objective.split("-")[0], "device": shirt.x.device}
+            start = search.greedy(score, 1, count, **own).order
+            how = optimum.schedule(METRICS[metric], clothes_steps)
+            order = search.anneal(score, start, **how, seed=seed, images=shirt.images.to(start.device)).order
+            ranks = order.argsort(1)[0].tolist()
+            rows += [(objective, count, k, rank) for k, rank in enumerate(ranks)]
+    return pd.DataFrame(rows, columns=["objective", "patches", "patch", "place"])
+
+
+clothes = run.table("clothes", ordered, again="search")
+places = {key: torch.tensor(of["place"].to_numpy(copy=True)) for key, of in clothes.groupby(["objective", "patches"])}
+
+
+def alike(ranks, patches):
+    """The correlation of the ranks of patches that touch, of those that are not all black."""
+    side = round(len(ranks) ** 0.5)
+    pixels = shirt.x.abs().sum(1).flatten(1).cpu().unflatten(1, patches.segments.shape)
+    worn_there = segments.pool(pixels, patches.segments)[0].view(side, side) > 0
+    ranks = ranks.double().view(side, side)
+    sides = (ranks[:, 1:], ranks[:, :-1], worn_there[:, 1:] & worn_there[:, :-1])
+    below = (ranks[1:], ranks[:-1], worn_there[1:] & worn_there[:-1])
+    one, other = (torch.cat([of[k][of[2]] for of in (sides, below)]) for k in (0, 1))
+    return float(stats.pearson(one, other))
+
+
+rows = [(objective, count, alike(ranks, cuts[count])) for (objective, count), ranks in places.items()]
+neighbours = pd.DataFrame(rows, columns=["objective", "patches", "correlation"])
 run.save(neighbours, "neighbours")
 
 # %% mystnb={"figure": {"caption": "The best orders that were found for one picture of clothes, by the three objectives (rows) and for more and more patches (columns); rank squared, brighter is more relevant. Below each: the correlation of the ranks of patches that touch, of those that are not all black; it is near 1 where a map is smooth and near 0 where it is noise.", "name": "tr-clothes"}, "image": {"alt": "A picture of clothes and its maps in three rows, TRACE-Le-Mo, TRACE-Le and TRACE-Mo, and columns of more and more patches; a number below each map says how alike neighbouring patches are."}} tags=["hide-input"]
 counts = sorted(neighbours["patches"].unique())
 said = neighbours.pivot(index="objective", columns="patches", values="correlation")
 photograph = worn.inputs[shirt.images][0].float()
-cuts = {segments.count(of): of for of in (cut(shirt, side).segments for side in clothes_sides)}
+heat = {key: search.heat_map(of.argsort()[None]) for key, of in places.items()}
+maps = {(o, n): segments.spread(of, cuts[n].segments)[0] for (o, n), of in heat.items()}
 plots.pictures(
-    [[photograph / photograph.max(), *(segments.spread(ordered[o, n], cuts[n])[0] for n in counts)] for o in labelled],
+    [[photograph / photograph.max(), *(maps[o, n] for n in counts)] for o in labelled],
     above=[[worn.classes[int(shirt.target)], *(f"t = {n}" for n in counts)]],
     below=[["", *(f"{said.loc[o, n]:.2f}".replace("-", "−") for n in counts)] for o in labelled],
     beside=[f"TRACE-{o}" for o in labelled],
     size=(5.6, 4.8),
 )
-
-# %% tags=["hide-input"]
-of_maps, _, source_of_maps, _ = summaries.best(run, "neighbours", neighbours)
-table = of_maps.pivot(index="objective", columns="patches", values="correlation").rename(columns="{} patches".format)
-table.index = [f"TRACE-{objective}" for objective in table.index]
-table = table.map(lambda correlation: f"{correlation:.2f}".replace("-", "−")).reset_index(names="ranks of neighbours")
-display(tables.prose(table), Markdown(f"Correlations, {source_of_maps}."))
 
 # %% [markdown]
 # The paper sees that maps become noisier with smaller patches, those of TRACE-Mo most. The lower the number, the noisier the map; but smaller
@@ -284,21 +310,19 @@ run.claim(
 # with all, the order of the others costs LeRF nothing, and MoRF begins with the few.
 
 # %% tags=["hide-input"]
-followed_best, _, source_of_curves, _ = summaries.best(run, "curves", curves)
-of_curves, of_scores = (name.split(",")[0].removesuffix(" run") for name in (source_of_curves, source))
 quarter = partial(lambda k, sample: sample.mean()[:, k], round(finest / 4))
 possible = []
 for criterion, name in (("MoRF", "TRACE-Le-p"), ("LeRF", "TRACE-Mo-p")):
-    for count in sorted(told.where(metric=criterion).labels("level")):
+    for count in sorted(scores.where(metric=criterion).labels("level")):
         asked_of = f"{name} by {criterion}, {count:.0f} patches"
         possible.append(
             Reason("Is it good with so many patches?", asked_of, kept_of_best(criterion, name, count), above=0.5)
         )
 for name in ("TRACE-Le-p", "Random"):
-    left_over = stats.estimate(followed_best, quarter, metric="probability left, LeRF", explainer=name, level=finest)
+    left_over = stats.estimate(curves, quarter, metric="probability left, LeRF", explainer=name, level=finest)
     asked_of = f"{name}: probability with a quarter of {finest:.0f} patches"
-    possible.append(Reason("Does LeRF need only a few?", asked_of, left_over, above=0.9, source=of_curves))
-run.why("tr-criteria", *possible, source=of_scores)
+    possible.append(Reason("Does LeRF need only a few?", asked_of, left_over, above=0.9))
+run.why("tr-criteria", *possible)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -323,9 +347,9 @@ possible = [
         above=0.75,
     )
     for criterion in BEST
-    for count in sorted(told.where(metric=criterion).labels("level"))
+    for count in sorted(scores.where(metric=criterion).labels("level"))
 ]
-run.why("tr-combined", *possible, source=of_scores)
+run.why("tr-combined", *possible)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -345,14 +369,14 @@ run.claim(
 # probability above one half with a quarter of the patches, those that come first in the order. TRACE-Le's are beside them.
 
 # %% tags=["hide-input"]
-coarsest = min(told.where(metric="LeRF").labels("level"))
+coarsest = min(scores.where(metric="LeRF").labels("level"))
 quarter = partial(lambda k, sample: sample.mean()[:, k], round(coarsest / 4))
 possible = []
 for name in ("TRACE-Mo-p", "TRACE-Le-p"):
-    left_over = stats.estimate(followed_best, quarter, metric="probability left, LeRF", explainer=name, level=coarsest)
+    left_over = stats.estimate(curves, quarter, metric="probability left, LeRF", explainer=name, level=coarsest)
     asked_of = f"{name}: probability with a quarter of {coarsest:.0f} patches"
     possible.append(Reason("Do the first patches suffice?", asked_of, left_over, above=0.5))
-run.why("tr-coarse-mo", *possible, source=of_curves)
+run.why("tr-coarse-mo", *possible)
 
 # %% tags=["hide-input"]
 run.finish()

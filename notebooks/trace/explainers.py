@@ -30,7 +30,7 @@ profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/prof
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 200  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
-steps = 1000  # of annealing; 1000 in the recorded run, 5000 in the paper
+steps = 1000  # of annealing; 5000 in the paper
 rise_samples = 200  # masks per image; 4000 in RISE's paper
 ep_steps = 40  # of extremal perturbation; its authors take 800
 integration_steps = 32
@@ -59,7 +59,7 @@ from faithstudy.data import datasets
 from faithstudy.diagnostics import Reason
 from faithstudy.display_names import named
 from faithstudy.networks.training import accuracy
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import optimum, tasks
 
 plots.theme()
@@ -75,7 +75,7 @@ chosen = []
 for recipe in recipes:
     task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     chosen.append(dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], patch)))
-features = segments.count(chosen[0].segments)
+features = (32 // patch) ** 2
 Markdown(
     "The network recognises "
     + ", ".join(f"{accuracy(task.model, test.take(slice(1000))):.1%}" for task in chosen)
@@ -93,11 +93,15 @@ Markdown(
 
 # %% tags=["hide-input"]
 ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
-attributions, certificates = [], []
-for task in chosen:
-    device, size = task.x.device, (len(task.x), features)
-    others = test.model_inputs(slice(-500, None)).to(device)  # which say what the noise of IBA's bottleneck is like
-    explainers = {
+explainers = ("Gradient", "GradCAM", "IBA", "RISE", "EP", "EBP", "IG", "InputxGradient")
+
+
+def explained(task):
+    """The eight explainers and random orders."""
+    others = test.model_inputs(slice(-500, None)).to(
+        task.x.device
+    )  # which say what the noise of IBA's bottleneck is like
+    eight = {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
         "IBA": ("iba", {"seed": seed, "examples": others}),
@@ -107,28 +111,32 @@ for task in chosen:
         "IG": ("integrated-gradients", {"steps": integration_steps}),
         "InputxGradient": "input-x-gradient",
     }
-    controls = {"Random": ("random", {"seed": seed})}
-    one = f"seed {task.training_seed}"  # a killed run finds the searches that are done
+    return tasks.attributions(task, {**eight, "Random": ("random", {"seed": seed})}, batch_size=32)
+
+
+def greedy(task, objective):
+    """A greedy order, as a map."""
+    found = search.greedy(task.score(), len(task.x), features, objective=objective, device=task.x.device)
+    return search.heat_map(found.order)
+
+
+def searched_orders(task):
+    """The orders of annealing and of its greedy starts."""
     find = partial(optimum.orders, ours, task, steps=steps, seed=seed, progress=True)
-    found = run.kept(f"orders of {one}", find)
-    greedy = search.greedy(task.score(), *size, objective="Mo", device=device)
-    found["Greedy-Mo"] = search.heat_map(greedy.order)
-    find = partial(optimum.best_orders, ours, task, seed=seed, progress=True)
-    better, bounds = run.kept(f"best orders of {one}", find)
-    certificates.append(evaluate(ours, task, better) + bounds)
-    attributions.append(found | tasks.attributions(task, explainers | controls, batch_size=32))
+    found = run.kept(f"orders of seed {task.training_seed}", find)  # a killed run finds the searches that are done
+    return found | {"Greedy-Mo": greedy(task, "Mo")}
+
 
 # %% [markdown]
 # An order becomes a map by the rank of each patch, squared, so that the first patches stand out.
 
-# %% mystnb={"figure": {"caption": "Images, what TRACE calls relevant (rank squared, brighter is more relevant) and the maps of four explainers at the same patches, as ranks.", "name": "tr-maps"}, "image": {"alt": "Grid of small pictures: some photographs, their TRACE maps and the maps of four explainers."}} tags=["hide-input"]
-task = chosen[0]
-ranks = {
-    name: search.heat_map(trajectory.trajectory(attributions[0][name]))
-    for name in ("TRACE-p", "GradCAM", "RISE", "EBP", "IG")
-}
+# %% mystnb={"figure": {"caption": "Images, what the greedy search of TRACE (Greedy-Le) calls relevant (rank squared, brighter is more relevant) and the maps of four explainers at the same patches, as ranks.", "name": "tr-maps"}, "image": {"alt": "Grid of small pictures: some photographs, their TRACE maps and the maps of four explainers."}} tags=["hide-input"]
+task = chosen[0].part(torch.arange(min(6, len(chosen[0].x))))
+maps = {"Greedy-Le": greedy(task, "Le"), **explained(task)}
+shown = ("Greedy-Le", "GradCAM", "RISE", "EBP", "IG")
+ranks = {name: search.heat_map(trajectory.trajectory(maps[name])) for name in shown}
 pixels = task.segments.flatten().to(task.x.device)
-plots.maps(test.inputs[task.images[:6]].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
+plots.maps(test.inputs[task.images].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
 
 # %% [markdown]
 # ## What the explainers attain
@@ -144,19 +152,27 @@ left = {
     for way in ("MoRF", "LeRF")
 }
 metrics = {**ours, "MoRF": METRICS["MoRF"], "LeRF": METRICS["LeRF"], **left}
-scores = Scores.concat(evaluate(metrics, s, maps) for s, maps in zip(chosen, attributions, strict=True))
-# A control: for every image the best of the eight, chosen with hindsight.
-table = scores.where(metric="LeRF - MoRF", explainer=list(explainers))
-for task in chosen:
-    eight = [b for b in table if b.labels.get("training_seed") == task.training_seed]
-    highest = torch.stack([b.values for b in eight]).amax(0)[:, 0]
-    scores += Scores.of(highest, images=eight[0].images, **{**eight[0].labels, "explainer": "best of the eight"})
-scores += optimum.shares(scores)
-run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "Attainable share: LeRF \u2212 MoRF as a part of what TRACE reaches on the same image, mean over the images with its 95 % interval. 0 is chance, 1 is the best order that was found. *Best of the eight* takes, for every image, the explainer that is best there. Of the recorded run where there is one.", "name": "tr-shares"}, "image": {"alt": "Dot plot with intervals: eight explainers, the best of them for each image, a random order and two greedy searches against the attainable share."}} tags=["hide-input", "answer"]
-told = summaries.best(run, "scores", scores).table
-plots.dots(told, {"": {}}, label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "TRACE"})
+
+def ask(task, searched=searched_orders):
+    """What the explainers reach, and the best of the eight on every image, chosen with hindsight."""
+    rows = evaluate(metrics, task, searched(task) | explained(task))
+    eight = rows.where(metric="LeRF - MoRF", explainer=list(explainers)).blocks
+    highest = torch.stack([b.values for b in eight]).amax(0)[:, 0]
+    return rows + Scores.of(highest, images=eight[0].images, **{**eight[0].labels, "explainer": "best of the eight"})
+
+
+def measure():
+    """All networks, with the attainable shares."""
+    rows = Scores.concat(ask(task) for task in chosen)
+    return rows + optimum.shares(rows)
+
+
+few = chosen[0].part(torch.arange(min(4, len(chosen[0].x))))  # measured again, without searches
+scores = run.table("scores", measure, again=lambda: ask(few, searched=lambda task: {}))
+
+# %% mystnb={"figure": {"caption": "Attainable share: LeRF \u2212 MoRF as a part of what TRACE reaches on the same image, mean over the images with its 95 % interval. 0 is chance, 1 is the best order that was found. *Best of the eight* takes, for every image, the explainer that is best there.", "name": "tr-shares"}, "image": {"alt": "Dot plot with intervals: eight explainers, the best of them for each image, a random order and two greedy searches against the attainable share."}} tags=["hide-input", "answer"]
+plots.dots(scores, {"": {}}, label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "TRACE"})
 
 # %% [markdown]
 # The figure shows shares of what *annealing* finds. [A better search](../../book/trace/deviations) finds more. Of *the best order
@@ -166,8 +182,19 @@ plots.dots(told, {"": {}}, label="attainable share", metric=optimum.SHARE, marks
 # 0, raise that end.
 
 # %% tags=["hide-input"]
-certified = optimum.shares(scores.where(metric="LeRF - MoRF") + Scores.concat(certificates), best="Best-p")
-run.save(certified, "certified")
+
+
+def certificates():
+    """The shares of the best order known, and of a bound."""
+    rows = scores.where(metric="LeRF - MoRF")
+    for task in chosen:
+        find = partial(optimum.best_orders, ours, task, seed=seed, progress=True)
+        better, bounds = run.kept(f"best orders of seed {task.training_seed}", find)
+        rows += evaluate(ours, task, better) + bounds
+    return optimum.shares(rows, best="Best-p")
+
+
+certified = run.table("certified", certificates, again="search")
 rows = []
 for name in certified.where(metric=optimum.SHARE).labels("explainer"):
     of_known, _, of_optimum = optimum.attained(certified, explainer=name).partition("; of the optimum ")
@@ -177,21 +204,20 @@ heads = ["explainer", "share of what annealing found", "of the best order known"
 tables.prose(pd.DataFrame(rows, columns=heads))
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "scores", scores)
 shares = {
-    name: stats.estimate(told, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name)
+    name: stats.estimate(scores, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name)
     for name in (*explainers, "best of the eight", "Random")
-    if name in told.where(metric=optimum.SHARE).labels("explainer")
+    if name in scores.where(metric=optimum.SHARE).labels("explainer")
 }
 nearest, *others = sorted((name for name in shares if name in explainers), key=lambda name: -float(shares[name]))
 pairs = [({"explainer": nearest}, {"explainer": name}) for name in others]
-ahead = sum(bool((stats.paired(told, *pair, metric=optimum.SHARE).low > 0).all()) for pair in pairs)
-data = summaries.listed([named(name.split()[0]) for name in told.labels("dataset")])
+ahead = sum(bool((stats.paired(scores, *pair, metric=optimum.SHARE).low > 0).all()) for pair in pairs)
+data = summaries.listed([named(name.split()[0]) for name in scores.labels("dataset")])
 Markdown(
     f"**{nearest}** comes nearest, with {tables.share(shares[nearest])} of what TRACE finds on the same image, where a random order has "
     f"{tables.share(shares['Random'])}; it is clearly ahead of {ahead} of the {len(others)} other explainers. The best of the eight on "
-    f"each image, chosen with hindsight, has {tables.share(shares['best of the eight'])} ({source}: {shares[nearest].images} images of "
-    f"{data}; {summaries.listed(told.labels('network'))})."
+    f"each image, chosen with hindsight, has {tables.share(shares['best of the eight'])} ({shares[nearest].images} images of "
+    f"{data}; {summaries.listed(scores.labels('network'))})."
 )
 
 # %% [markdown]
@@ -270,17 +296,10 @@ def measured(scores):
 
 
 run.save(measured(scores), "summary")
-before = recorded("trace/explainers", "scores")
 searched = ("TRACE-p", "TRACE-y", "Greedy-Le", "Greedy-Mo", "best of the eight")
-
-
-def marked(scores):
-    """The same with the best of the explainers; what was searched is not among its rivals."""
-    apart = tables.paired(scores, ["explainer"], metric="LeRF - MoRF")  # parts of one whole are in its order
-    return tables.marked(measured(scores), ["quantity"], 1, apart, aside=searched)
-
-
-sources = {"published": printed, "recorded": marked(before.frame) if before else None, "this build": marked(scores)}
+apart = tables.paired(scores, ["explainer"], metric="LeRF - MoRF")  # parts of one whole are in its order
+own = tables.marked(measured(scores), ["quantity"], 1, apart, aside=searched)  # which are no rivals
+sources = {"published": printed, "measured": own}
 order = [*searched, *explainers, "Random"]
 tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["quantity"], order=order))
 
@@ -372,24 +391,25 @@ def room(sample):
     return 1 - sample.mean()[:, -1]
 
 
-source, told = run.covering("scores")
 trace = {"explainer": "TRACE-p", "metric": "probability left, LeRF"}
 SURE = 0.9
 unsure = Scores.concat(
     Scores.of(b.values[few], images=b.images[few], sizes=b.sizes, **b.labels)
-    for b in told.where(**trace)
+    for b in scores.where(**trace)
     for few in [b.values[:, -1] < SURE]
 )
 some = stats.estimate(unsure, rise, **trace) if sum(len(b.images) for b in unsure) else None
-logits = stats.estimate(told, rise, explainer="TRACE-p", metric="answer left, LeRF of logits")
+logits = stats.estimate(scores, rise, explainer="TRACE-p", metric="answer left, LeRF of logits")
 run.why(
     "tr-rises",
     Reason(
-        "Is there little room?", "what is missing to a probability of 1", stats.estimate(told, room, **trace), below=0.1
+        "Is there little room?",
+        "what is missing to a probability of 1",
+        stats.estimate(scores, room, **trace),
+        below=0.1,
     ),
     Reason("Does it rise where there is room?", f"gain of images with less than {SURE:g}", some, above=0.05),
     Reason("Does the logit rise?", "gain of the logit", logits, above=0),
-    source=source,
 )
 
 # %% tags=["hide-input"]

@@ -26,9 +26,7 @@
 #   them, $2^{16}$ sums in place of $16!$ orders. The paper's Figure 2a squeezes it between search and bound; here it is
 #   known, so that both can be measured against it.
 #
-# The recorded run asks so. To ask about all subsets of two images takes half a minute: the `quick` profile takes the last five patches
-# for one feature, which leaves 4096 subsets of 12, and shorter searches. Its numbers are those of a smaller problem. What a start and the
-# neighbours of a search are worth is [a page of its own](annealing).
+# What a start and the neighbours of a search are worth is [a page of its own](annealing).
 
 # %% [markdown]
 # ## Parameters
@@ -37,7 +35,7 @@
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 32  # recognised test images
-patch = 8  # side of a patch in pixels: 16 patches in the recorded run
+patch = 8  # side of a patch in pixels: 16 patches
 most_features = 16  # the last patches are one feature where there are more; twice the subsets with each
 steps = 5000  # of annealing; the paper takes 5000
 restarts = 4  # chains per image; with more of them, they stand beside the one that the paper has
@@ -48,7 +46,7 @@ seed = 0  # of the searches
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -59,7 +57,7 @@ from faithlab import search, segments, stats
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.outputs import logit, probability
 from faithlab.scores import Scores
-from faithstudy import plots, recipes, summaries, tables
+from faithstudy import plots, recipes, tables
 from faithstudy.claims import above, below, better, counted
 from faithstudy.diagnostics import Reason
 from faithstudy.run import Run
@@ -76,20 +74,26 @@ run = Run("trace/optimality", globals())
 # search is a matter of look-ups.
 
 # %% tags=["hide-input"]
-chosen, answers = [], []
+chosen = []
 for training_seed in training_seeds:
     recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
     task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     patches = segments.patches(*task.x.shape[-2:], patch)
     chosen.append(dataclasses.replace(task, segments=patches.clamp(max=most_features - 1)))
-    answers.append(optimum.all_subsets(chosen[-1]))
 features, device = segments.count(chosen[0].segments), chosen[0].x.device
+
+
+@cache
+def answers(n):
+    """What a network answers to all subsets, of both outputs."""
+    return optimum.all_subsets(chosen[n])
+
 
 # %% [markdown]
 # ## The squeezed gap (Figure 2a)
 #
 # Annealing starts at a random order. Greedy search takes one patch after the other. A gap to the bound needs a scale: it is a
-# part of the range between the two bounds, CS-Mo and CS-Le, of the same image. The figure is of the recorded run, where there is one.
+# part of the range between the two bounds, CS-Mo and CS-Le, of the same image.
 
 # %% tags=["hide-input"]
 SOUGHT = {  # the long table's names: the metric and its objective
@@ -98,7 +102,6 @@ SOUGHT = {  # the long table's names: the metric and its objective
     for name in ("MoRF", "LeRF", "LeRF - MoRF")
 }
 removed = [k / features for k in range(features + 1)]
-found, rows = {}, []
 
 
 def scored(task, values, metric, explainer, **about):
@@ -107,43 +110,69 @@ def scored(task, values, metric, explainer, **about):
     return Scores.of(values, metric=metric, explainer=explainer, **about)
 
 
-for (n, task), (name, (metric, i)) in itertools.product(enumerate(chosen), SOUGHT.items()):
-    table, identity, how = answers[n][i], task.images.to(device), optimum.schedule(metric, steps)
-    start, objective = search.random_orders(identity, features, seed=seed)[:, 0], how["objective"]
-    bounds = {of: search.bound(table, of) for of in search.OBJECTIVES}
-    span, lookup = bounds["Le"].sum(1) - bounds["Mo"].sum(1), search.lookup(table)
-    anneal = partial(search.anneal, lookup, start, **how, seed=seed, images=identity)
+def lookups(task, answers, name):
+    """The answers as a score, where searches start, and how annealing goes on."""
+    metric, i = SOUGHT[name]
+    identity, how = task.images.to(device), optimum.schedule(metric, steps)
+    start, lookup = search.random_orders(identity, features, seed=seed)[:, 0], search.lookup(answers[i])
+    return lookup, start, partial(search.anneal, lookup, start, **how, seed=seed, images=identity)
+
+
+def best_orders(task, answers, name):
+    """What each search finds."""
+    lookup, start, anneal = lookups(task, answers, name)
+    objective = optimum.schedule(SOUGHT[name][0], steps)["objective"]
     asked = {"count": len(start), "features": features, "objective": objective, "device": device}
-    orders = {"optimum": search.optimum(table, objective), "annealing": anneal()}
+    orders = {"annealing": anneal()}
     if objective != "Le-Mo":
         if restarts > 1:
             orders[f"annealing, {restarts} chains"] = anneal(restarts=restarts)
         orders["greedy"] = search.greedy(lookup, **asked)
-    orders["both ends, insertion"] = search.best(lookup, **asked, seed=seed, images=identity)
-    curves = {}
-    for explainer, order in orders.items():
-        found[n, name, explainer] = order
-        curves[explainer] = getattr(trajectory.curves(lookup, order.order), name[:4].lower())
-        gap = (order.value - bounds[objective].sum(1)).abs() / span
-        close = (order.value - orders["optimum"].value).abs() / span < 0.01
-        measures = {name: order.value, f"gap of {name}": gap, f"close to the optimum of {name}": close}
-        rows += [scored(task, of, measure, explainer) for measure, of in measures.items()]
-    if objective != "Le-Mo":
-        # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
-        curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
-        rows += [scored(task, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
+    return orders | {"both ends, insertion": search.best(lookup, **asked, seed=seed, images=task.images.to(device))}
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound. Of the recorded run where there is one.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
-scores = Scores.concat(rows)
-run.save(scores, "scores")
-told, *_ = summaries.best(run, "scores", scores)
+
+def ask(task, answers, searched=best_orders):
+    """The orders that are found, beside the optimum and the bounds."""
+    rows = []
+    for name, (metric, i) in SOUGHT.items():
+        table, objective = answers[i], optimum.schedule(metric, steps)["objective"]
+        bounds = {of: search.bound(table, of) for of in search.OBJECTIVES}
+        span, lookup = bounds["Le"].sum(1) - bounds["Mo"].sum(1), search.lookup(table)
+        orders, curves = {"optimum": search.optimum(table, objective), **searched(task, answers, name)}, {}
+        for explainer, order in orders.items():
+            curves[explainer] = getattr(trajectory.curves(lookup, order.order), name[:4].lower())
+            gap = (order.value - bounds[objective].sum(1)).abs() / span
+            close = (order.value - orders["optimum"].value).abs() / span < 0.01
+            measures = {name: order.value, f"gap of {name}": gap, f"close to the optimum of {name}": close}
+            rows += [scored(task, of, measure, explainer) for measure, of in measures.items()]
+        if objective != "Le-Mo":
+            # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
+            curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
+            rows += [scored(task, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
+    return Scores.concat(rows)
+
+
+def without_searches():
+    """The optimum and the bounds of one image: rounding decides the way of a search."""
+    one = chosen[0].part(torch.arange(1))
+    return ask(one, optimum.all_subsets(one), searched=lambda *_: {})
+
+
+def measure():
+    """All networks."""
+    return Scores.concat(ask(task, answers(n)) for n, task in enumerate(chosen))
+
+
+scores = run.table("scores", measure, again=without_searches)
+
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
 looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
 for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "logit (-y)"}.items(), strict=True):
     average = stats.mean if suffix else stats.Statistic(stats.mean, within=(0.0, 1.0))  # of probabilities
     for (criterion, style), (explainer, look) in itertools.product({"LeRF": "-", "MoRF": "--"}.items(), looks.items()):
-        curve = stats.estimate(told, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
+        curve = stats.estimate(scores, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
         bound = explainer == "complete search"
         draw, of = (partial(plots.band, axes), curve) if bound else (axes.plot, curve.value)
         draw(range(len(curve.value)), of, linestyle=style, label=f"{explainer}, {criterion}", **look)
@@ -152,19 +181,18 @@ figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bb
 plots.show(figure)
 
 # %% [markdown]
-# The gap to the bound in this build, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
+# The gap to the bound, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
 # what any order can reach: what a search lacks is only the difference to that column. The last columns count the images for
-# which a search found the optimum, and say how many masked inputs it asked about, mean per image; what it asks again counts
-# again, so that a long search may ask more often than there are subsets. The paper's greedy
+# which a search found the optimum, of all networks. The paper's greedy
 # search has none for LeRF − MoRF (TRACE-p, TRACE-y); ours goes [from both ends](../../book/trace/deviations), and then moves one patch after the
 # other to its best place.
 
 
 # %% tags=["hide-input"]
 def optimal(name, explainer):
-    """Whether a search is at the optimum, of the images of every network."""
-    pairs = [(found[n, name, explainer], found[n, name, "optimum"]) for n in range(len(chosen))]
-    return torch.cat([(one.value - other.value).abs() < 1e-6 for one, other in pairs])
+    """Of how many images a search is at the optimum, of all networks."""
+    found, best = (scores.where(metric=name, explainer=of) for of in (explainer, "optimum"))
+    return sum(int(((one.values - other.values).abs() < 1e-5).sum()) for one, other in zip(found, best, strict=True))
 
 
 part_of_range = stats.Statistic(stats.mean, within=(0.0, 1.0))  # no order is beyond either bound
@@ -172,34 +200,38 @@ shown = []
 for name, (metric, _) in SOUGHT.items():
     gaps = stats.summary(scores, ["explainer"], part_of_range, metric=f"gap of {name}")
     row = {"search": optimum.name(metric)} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
-    for of in ("annealing", "both ends, insertion"):
-        asked = torch.cat([found[n, name, of].asked for n in range(len(chosen))]).double().mean()
-        row |= {f"{of} at the optimum": int(optimal(name, of).sum()), f"{of} asks": f"{float(asked):,.0f}"}
+    row |= {f"{of} at the optimum": optimal(name, of) for of in ("annealing", "both ends, insertion")}
     shown.append(row)
 tables.prose(pd.DataFrame(shown).fillna("–"))
 
 # %% [markdown]
 # Where the optimum is not known, independent searches can say where it may lie: {py:func}`faithlab.search.subsets.limit`. How often
-# is it right? Five searches by insertion start at random orders. The sentence says whose images it is of.
+# is it right? Five searches by insertion start at random orders.
 
 # %% tags=["hide-input"]
 RIGHT, SLACK = "the limit is not below the optimum", "the limit as a part of the optimum"
-limits = []
-for n, (task, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
-    top = found[n, "LeRF - MoRF", "optimum"].value
-    score, many = searches.repeated(search.lookup(table), task.images.to(device), 5)
-    apart = search.random_orders(many, features, seed=seed)[:, 0]
-    alone = search.insert(score, apart, steps=4 * features, seed=seed, images=many)
-    limit = search.limit(alone.value.view(5, -1))
-    limits += [scored(task, limit >= top - 1e-6, RIGHT, "five searches")]
-    limits += [scored(task, limit / top, SLACK, "five searches")]
-limits = Scores.concat(limits)
-run.save(limits, "limits")
-of_best, _, source, _ = summaries.best(run, "limits", limits)
-right = stats.estimate(of_best, metric=RIGHT)
+
+
+def estimated():
+    """The limit that five searches give, beside the optimum."""
+    rows = []
+    for n, task in enumerate(chosen):
+        table, _ = answers(n)
+        top = search.optimum(table, "Le-Mo").value
+        score, many = searches.repeated(search.lookup(table), task.images.to(device), 5)
+        apart = search.random_orders(many, features, seed=seed)[:, 0]
+        alone = search.insert(score, apart, steps=4 * features, seed=seed, images=many)
+        limit = search.limit(alone.value.view(5, -1))
+        rows += [scored(task, limit >= top - 1e-6, RIGHT, "five searches")]
+        rows += [scored(task, limit / top, SLACK, "five searches")]
+    return Scores.concat(rows)
+
+
+limits = run.table("limits", estimated, again="search")
+right = stats.estimate(limits, metric=RIGHT)
 Markdown(
     f"An upper limit of the optimum, estimated from what five searches found and meant to be right in 95 % of the cases, is not below it in "
-    f"{tables.share(right)} of {sum(right.images_each)} cases, of an image and a network ({right.images} images; {source}), and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It is an estimate; the "
+    f"{tables.share(right)} of {sum(right.images_each)} cases, of an image and a network ({right.images} images), and on average at {tables.share(stats.estimate(limits, metric=SLACK))} of it. It is an estimate; the "
     "complete search is the bound."
 )
 
@@ -224,7 +256,7 @@ for task in chosen:
         short = (greedy.value - search.optimum(table, objective).value).abs()
         exact[criterion].append((short < 1e-5 * (1 + features) * worth.abs().sum(1)).cpu())
 exact = {criterion: torch.cat(parts) for criterion, parts in exact.items()}
-solved = [f"{int(optimal(criterion, 'greedy').sum())} times for {criterion}" for criterion in exact]
+solved = [f"{optimal(criterion, 'greedy')} times for {criterion}" for criterion in exact]
 count = sum(len(task.x) for task in chosen)
 Markdown(f"On the network itself greedy search finds the optimum {' and '.join(solved)}, of {count} images.")
 
@@ -235,15 +267,21 @@ Markdown(f"On the network itself greedy search finds the optimum {' and '.join(s
 # So the areas are equal; and inserting the other way round gives MoRF. Each metric asks the network itself here, in float32,
 # about annealing's orders and about their reverses.
 
+
 # %% tags=["hide-input"]
-areas = []
-for n, task in enumerate(chosen):
-    order = search.heat_map(found[n, "LeRF - MoRF", "annealing"].order)
-    for metric in ("Insertion", "LeRF", "MoRF"):
-        asked = {"TRACE": order} | ({"TRACE, reversed": -order} if metric == "Insertion" else {})
-        areas.append(evaluate({metric: METRICS[metric].given(exact=True)}, task, asked))
-areas = Scores.concat(areas)
-run.save(areas, "areas")
+def of_annealing():
+    """Insertion and deletion of annealing's orders and of their reverses."""
+    rows = []
+    for n, task in enumerate(chosen):
+        *_, anneal = lookups(task, answers(n), "LeRF - MoRF")
+        order = search.heat_map(anneal().order)
+        for metric in ("Insertion", "LeRF", "MoRF"):
+            asked = {"TRACE": order} | ({"TRACE, reversed": -order} if metric == "Insertion" else {})
+            rows.append(evaluate({metric: METRICS[metric].given(exact=True)}, task, asked))
+    return Scores.concat(rows)
+
+
+areas = run.table("areas", of_annealing, again="search")
 
 
 def apart(explainer, metric):
@@ -277,15 +315,14 @@ run.claim(
 # apart, by the claim's bar.
 
 # %% tags=["hide-input"]
-source, known = run.covering("scores")
 asked, possible = partial(Reason, said=tables.share), []
 for name, of in single.items():
     gap, pair = {"metric": f"gap of {of}"}, [{"explainer": "annealing"}, {"explainer": "optimum"}]
-    least, left = stats.estimate(known, part_of_range, **pair[1], **gap), stats.paired(known, *pair, **gap)
+    least, left = stats.estimate(scores, part_of_range, **pair[1], **gap), stats.paired(scores, *pair, **gap)
     told = f"{name}, from the bound to the optimum", f"{name}, from the optimum to annealing"
     possible.append(asked("Is the optimum itself more than 1 % from the bound?", told[0], least, above=0.01))
     possible.append(asked("Is annealing more than 1 % from the optimum?", told[1], left, above=0.01))
-run.why("tr-near-bound", *possible, source=source)
+run.why("tr-near-bound", *possible)
 
 # %% [markdown]
 # The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
@@ -317,17 +354,17 @@ run.claim(
 # chain of annealing get stuck, where the best of several does not?
 
 # %% tags=["hide-input"]
-chains, possible = [name for name in known.labels("explainer") if name.endswith(" chains")], []
+chains, possible = [name for name in scores.labels("explainer") if name.endswith(" chains")], []
 for name, of in single.items():
     told = f"{name}: images where greedy search is within 1 % of the optimum"
-    solved = stats.estimate(known, metric=close[of], explainer="greedy")
+    solved = stats.estimate(scores, metric=close[of], explainer="greedy")
     possible.append(asked("Is there little to win?", told, solved, above=0.5))
     for several in chains:
         pair = [{"explainer": e} for e in (several, "annealing")][:: -1 if "MoRF" in of else 1]
         told = f"{name}: the best of {several.split(', ')[1]} − one"
-        lead = stats.paired(known, *pair, metric=of)
+        lead = stats.paired(scores, *pair, metric=of)
         possible.append(Reason("Do several chains find more than one?", told, lead, above=0))
-run.why("tr-beats-greedy", *possible, source=source)
+run.why("tr-beats-greedy", *possible)
 
 # %% tags=["hide-input"]
 run.claim(

@@ -64,12 +64,16 @@ REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 # The inputs are images that a small network recognises. Three baselines replace what is removed: zero, which is the
 # mean colour of the training images, the image's own mean colour, and a blur of the image.
 
+
 # %% tags=["hide-input"]
-recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
-chosen = []  # tasks of pixels
-for recipe in recipes:
+def network(training_seed):
+    """A network's images; its features are pixels."""
+    recipe = networks.changed(networks.RESNET9, {**training, "seed": training_seed})
     task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    chosen.append(dataclasses.replace(task, baselines=REFERENCES))
+    return dataclasses.replace(task, baselines=REFERENCES)
+
+
+chosen = [partial(network, s) for s in training_seeds]
 
 
 def left(way, **options):
@@ -77,8 +81,6 @@ def left(way, **options):
     asked = {"compute": partial(fidelity.remaining, direction=way), "output": probability, "direction": way}
     return {f"probability left, {way}": METRICS["Fid+"].given(**asked, **options)}
 
-
-Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 
 # %% [markdown]
 # ## What explainers say about baselines (Figure 1)
@@ -89,14 +91,18 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 # %% tags=["hide-input"]
 single = {"GradCAM": "gradcam", "IG": ("integrated-gradients", {"steps": integration_steps}), "Gradient": "saliency"}
 shares_left = [k / 20 for k in range(21)]
-rows = []
-for task in chosen:
-    maps = tasks.attributions(task, single, batch_size=32)
+
+
+def ask(task):
+    """The probability that is left by three explainers, under each baseline."""
+    maps, rows = tasks.attributions(task, single, batch_size=32), []
     for reference in REFERENCES:
         own = {"sizes": shares_left, "baseline": reference}
         rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), task, maps))
-by_pixel = Scores.concat(rows)
-run.save(by_pixel, "by_pixel")
+    return Scores.concat(rows)
+
+
+by_pixel = run.table("by_pixel", ask, chosen)
 
 # %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three baselines, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each baseline, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
 figure, grid = plt.subplots(1, len(single), figsize=(7.3, 3.2), sharey=True)
@@ -149,17 +155,23 @@ run.claim(
 # less. Where the two baselines agree, features are deleted and the image is not too strange: so the paper argues.
 
 # %% tags=["hide-input"]
-coarsest = segments.count(segments.patches(*chosen[0].x.shape[-2:], max(sides)))
+coarsest = (32 // max(sides)) ** 2
 removed = [k / coarsest for k in range(coarsest + 1)]  # shares that every size of patch can have
-rows = []
-for task, side, draw in itertools.product(chosen, sides, range(draws)):
-    cells = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], side))
-    random = tasks.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
-    for reference in ("zero", "blur"):
-        asked = evaluate(left("MoRF", sizes=removed, baseline=reference), cells, random)
-        rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
-deletion = Scores.concat(rows)
-run.save(deletion, "random_deletion")
+
+
+def delete(task):
+    """The probability that is left when patches of several sizes are removed at random."""
+    rows = []
+    for side, draw in itertools.product(sides, range(draws)):
+        cells = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], side))
+        random = tasks.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
+        for reference in ("zero", "blur"):
+            asked = evaluate(left("MoRF", sizes=removed, baseline=reference), cells, random)
+            rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
+    return Scores.concat(rows)
+
+
+deletion = run.table("random_deletion", delete, chosen)
 
 # %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero baseline, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero baseline, with the blurred baseline, and the difference; one line for each patch side."}} tags=["hide-input", "answer"]
 apart = stats.Statistic(lambda blur, zero: blur.mean() - zero.mean(), ({"reference": "blur"}, {"reference": "zero"}))
@@ -178,19 +190,17 @@ grid[1].sharey(grid[0])
 plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = summaries.best(run, "random_deletion", deletion)
-large, small = (end(told.labels("level")) for end in (max, min))
+large, small = (end(deletion.labels("level")) for end in (max, min))
 of_probability = stats.Statistic(stats.area, within=(0.0, 1.0))
 area = {
-    (by, side): stats.estimate(told, of_probability, reference=by, level=side)
+    (by, side): stats.estimate(deletion, of_probability, reference=by, level=side)
     for by in ("zero", "blur")
     for side in (large, small)
 }
 finer = {
-    by: stats.paired(told, {"level": large}, {"level": small}, stats.area, reference=by) for by in ("zero", "blur")
+    by: stats.paired(deletion, {"level": large}, {"level": small}, stats.area, reference=by) for by in ("zero", "blur")
 }
-by_explainer = summaries.best(run, "by_pixel", by_pixel).table
-spreads = {name: stats.estimate(by_explainer, spread("LeRF"), explainer=name) for name in single}
+spreads = {name: stats.estimate(by_pixel, spread("LeRF"), explainer=name) for name in single}
 cut = "single pixels" if small == 1 else f"patches of {small:.0f}"
 Markdown(
     ("**The smaller the pieces, the more it costs.** " if all(float(of.low) > 0 for of in finer.values()) else "")
@@ -199,7 +209,7 @@ Markdown(
     f"{tables.number(area['blur', large])} and {tables.number(area['blur', small])}. How much the reference matters to an explainer's curve: "
     "with the least relevant pixels removed first, the areas under zero and under the blur lie "
     + summaries.listed([f"{tables.number(of)} ({name})" for name, of in spreads.items()])
-    + f" apart ({source}: {area['zero', large].images:,} image{'s' * (area['zero', large].images > 1)})."
+    + f" apart ({area['zero', large].images:,} images)."
 )
 
 # %% [markdown]
@@ -250,7 +260,6 @@ def room(side, larger):
     return stats.Statistic(lambda b, z, c, y: b.mean() - (c.mean() - y.mean()) - z.mean()[:, -1:], tuple(pair))
 
 
-told, _, source, _ = summaries.best(run, "random_deletion", deletion)
 inner = slice(1, -1)  # with nothing or everything removed the sides are one
 
 
@@ -263,8 +272,8 @@ def at(which):
 
 
 rows, everywhere = [], True
-for larger, side in itertools.pairwise(sorted(told.labels("level"), reverse=True)):
-    change, left_over = (stats.estimate(told, of(side, larger)) for of in (gain, room))
+for larger, side in itertools.pairwise(sorted(deletion.labels("level"), reverse=True)):
+    change, left_over = (stats.estimate(deletion, of(side, larger)) for of in (gain, room))
     everywhere = everywhere & (change.low > 0)[inner]  # in every step so far
     known = {"grows": change.low > 0, "falls": change.high < 0, "could not grow": left_over.high < 0}
     rows.append(
@@ -277,9 +286,7 @@ tables.prose(pd.DataFrame(rows))
 # could not grow (95 % intervals over the images, for each share by itself).
 
 # %% tags=["hide-input"]
-Markdown(
-    f"The difference grows with every smaller patch, as the paper says, at these shares: {at(everywhere)} ({source})."
-)
+Markdown(f"The difference grows with every smaller patch, as the paper says, at these shares: {at(everywhere)}.")
 
 # %% tags=["hide-input"]
 run.finish()

@@ -33,7 +33,22 @@
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = ["resnet9 64 p 6 10000 280", "resnet9 64 y 6 10000 200", "resnet9 16 p 24 900 210", "resnet9 16 y 24 900 130", "vit 16 p 16 900 210", "vit 16 y 16 900 130", "vit 64 p 6 10000 280", "resnet18 49 p 8 6000 230", "resnet18 49 y 8 6000 150", "lstm 32 p 24 3000 260", "lstm 32 y 24 3000 150", "bilstm 29 p 48 3000 260", "bilstm 29 y 48 3000 150", "efficientnet-lite0 16 p 12 900 210"]
+compared = [
+    "resnet9 64 p 6 10000 280",
+    "resnet9 64 y 6 10000 200",
+    "resnet9 16 p 24 900 210",
+    "resnet9 16 y 24 900 130",
+    "vit 16 p 16 900 210",
+    "vit 16 y 16 900 130",
+    "vit 64 p 6 10000 280",
+    "resnet18 49 p 8 6000 230",
+    "resnet18 49 y 8 6000 150",
+    "lstm 32 p 24 3000 260",
+    "lstm 32 y 24 3000 150",
+    "bilstm 29 p 48 3000 260",
+    "bilstm 29 y 48 3000 150",
+    "efficientnet-lite0 16 p 12 900 210",
+]
 photograph_networks = ["efficientnet-lite0"]  # those among them that others trained, for photographs
 passed_over = 72  # of the inputs that a network recognises: earlier runs asked about these
 photographs_passed_over = 6  # of photographs: another page asked about these
@@ -54,7 +69,7 @@ from faithlab.stats.samples import Statistic
 from faithstudy import diagnostics, plots, search_settings, summaries, tables
 from faithstudy.claims import better, no_worse
 from faithstudy.display_names import named
-from faithstudy.run import Run, recorded
+from faithstudy.run import Run
 from faithstudy.trials import searches
 
 plots.theme()
@@ -94,8 +109,12 @@ def compare(case):
     return Scores.concat(rows)
 
 
-scores = Scores.concat([run.kept(str(case), partial(compare, case)) for case in search_settings.cases(compared)])
-run.save(scores, "searches")
+def measure():
+    """All cases."""
+    return Scores.concat([run.kept(str(case), partial(compare, case)) for case in search_settings.cases(compared)])
+
+
+scores = run.table("searches", measure, again="search")
 if "part of the best in the end" not in scores.labels("metric"):
     raise ValueError(
         "greedy search from both ends has an order nowhere: give it more forwards, about 2 t² for t features"
@@ -107,19 +126,14 @@ def part_of_best(at=...):
     return Statistic(lambda sample: sample.mean()[:, at], bounds=(float("-inf"), 1.0))
 
 
-# %% [markdown]
-# The figure is of the recorded run, where there is one.
-
-# %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, output. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and output: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
-kept = recorded("trace/searches", "searches")
-best, settings = (kept.frame, kept.provenance["parameters"]) if kept else (scores, run.parameters)
-asked, kept_photographs = search_settings.cases(settings["compared"]), settings["photograph_networks"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, output. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and output: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
+asked = search_settings.cases(compared)
 
 
 def rows_of(case, searching):
     """The rows of a search; None where it has no such value, as one that found no order in its forwards."""
     about = {"network": case.called, "metric": "part of the best by forwards", "explainer": searching}
-    found = [of for of in best if about.items() <= of.labels.items() and bool(of.values.isfinite().any())]
+    found = [of for of in scores if about.items() <= of.labels.items() and bool(of.values.isfinite().any())]
     return Scores(found) if found else None
 
 
@@ -149,8 +163,7 @@ plots.show(figure)
 
 
 # %% tags=["hide-input", "headline"]
-found, _, source, _ = summaries.best(run, "searches", scores)
-found = found.where(metric="part of the best in the end")
+found = scores.where(metric="part of the best in the end")
 sets = found.labels("dataset")
 of_set, lead = partial(stats.estimate, found, part_of_best()), partial(stats.paired, found)
 ends = {name: [of_set(dataset=data, explainer=name) for data in sets] for name in searches.PAPER + searches.OURS}
@@ -168,7 +181,7 @@ Markdown(
     (f"**“{first}”** found most" if all(wins.values()) else f"**None surely**: “{first}” found as much as any")
     + " for LeRF − MoRF in as many forwards, more by its 95 % interval than "
     + summaries.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
-    + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len({name.split(',')[0] for name in found.labels('network')})} "
+    + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({len({name.split(',')[0] for name in found.labels('network')})} "
     f"networks, in {len(found.labels('network'))} combinations with a number of features and an output, on the same inputs)."
 )
 
@@ -177,7 +190,7 @@ there = {case[:3] for case in asked}
 turned = [case._replace(output={"p": "y", "y": "p"}[case.output]) for case in sorted(asked)]
 missing = [case.called for case in turned if case[:3] not in there]
 patches = sorted({n for _, n, _ in there if round(n**0.5) ** 2 == n})  # of series and texts the features are given
-dear = itertools.product(kept_photographs, patches)
+dear = itertools.product(photograph_networks, patches)
 left = [(of, n) for of, n in dear if not any((of, n, output) in there for output in search_settings.OUTPUTS)]
 missing += [f"{asked[0]._replace(network=of).maker}, {n} features" for of, n in left]
 Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'nothing'}.")
@@ -195,12 +208,12 @@ Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'not
 # decide. A first such run left one part of each claim open, and asked for more series, or could not say how many photographs: of both
 # there are twice as many now.
 # %% tags=["hide-input"]
-def beats(table, winner, rivals, when, photographs=False, kind=better):
+def beats(winner, rivals, when, photographs=False, kind=better):
     """A search is better than each of some others, on each data set: on photographs, or on all others."""
     ours, common = {"explainer": winner}, {"metric": f"part of the best {when}"}
     return [
-        kind(table, ours, {"explainer": name}, **common, dataset=data, name=f"{name}, {data.removesuffix(' test')}")
-        for data in table.where(**common).labels("dataset")
+        kind(scores, ours, {"explainer": name}, **common, dataset=data, name=f"{name}, {data.removesuffix(' test')}")
+        for data in scores.where(**common).labels("dataset")
         for name in rivals
         if data.startswith("imagenet") == photographs
     ]
@@ -211,7 +224,7 @@ run.claim(
     "tr-both-ends",
     "beyond the paper",
     "Greedy search from both ends finds better orders for LeRF − MoRF than each of the paper's searches in as many forwards.",
-    ends_beat(scores),
+    ends_beat(),
     paper="Beyond TRACE",
 )
 
@@ -223,14 +236,14 @@ run.claim(
 
 # %% tags=["hide-input"]
 def why(claim, parts):
-    """What keeps the parts of a claim open, judged by the bars of this page."""
+    """What keeps the parts of a claim open."""
     if not (possible := diagnostics.of_networks(parts)):
-        return Markdown("By the bars of this page none is open.")
+        return Markdown("None is open.")
     show = partial(run.why, claim) if claim else diagnostics.table
-    return show(*possible, source="recorded" if kept else "this build")
+    return show(*possible)
 
 
-why("tr-both-ends", ends_beat(best))
+why("tr-both-ends", ends_beat())
 
 # %% [markdown]
 # Against annealing from the same start the claim is that insertion is *no worse*. An earlier run had asked whether it is better, and on
@@ -241,9 +254,9 @@ why("tr-both-ends", ends_beat(best))
 as_good = partial(no_worse, margin=0.01, reason="ours: a hundredth of the best that any search found")
 
 
-def insertion_beats(table):
+def insertion_beats():
     """Insertion from both ends against each of the paper's searches, and against annealing from the same start."""
-    than = partial(beats, table, "both ends, insertion", when="in the end")
+    than = partial(beats, "both ends, insertion", when="in the end")
     return than(searches.PAPER) + than(["both ends, annealing"], kind=as_good)
 
 
@@ -252,19 +265,19 @@ run.claim(
     "beyond the paper",
     "Refined by insertion, greedy search from both ends stays better for LeRF − MoRF than each of the paper's searches, and no worse "
     "than annealing from the same start, when all have asked as much.",
-    insertion_beats(scores),
+    insertion_beats(),
     paper="Beyond TRACE",
 )
 
 # %% [markdown]
-# **Why?** The same questions. A run that was recorded before a bar was changed is judged anew by the bars of this page.
+# **Why?** The same questions.
 
 # %% tags=["hide-input"]
-why("tr-insertion-refines", insertion_beats(best))
+why("tr-insertion-refines", insertion_beats())
 
 # %% [markdown]
 # Photographs are dear, and so few that they stand by themselves. Why a part of that is open, a second table asks in the same
-# way, of the recorded run where there is one.
+# way.
 
 # %% tags=["hide-input"]
 if photograph_networks:
@@ -273,13 +286,13 @@ if photograph_networks:
         "beyond the paper",
         "On photographs and a large network, too, greedy search from both ends finds better orders for LeRF − MoRF than each of the "
         "paper's searches in as many forwards.",
-        ends_beat(scores, photographs=True),
+        ends_beat(photographs=True),
         paper="Beyond TRACE",
     )
     display(judged)
 
 # %% tags=["hide-input"]
-why(photograph_networks and "tr-both-ends-photographs", ends_beat(best, photographs=True))
+why(photograph_networks and "tr-both-ends-photographs", ends_beat(photographs=True))
 
 # %% [markdown]
 # How often would the rule err here? The run simulates that, as of every claim of the book. It says little: under chance the searches

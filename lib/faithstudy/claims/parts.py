@@ -97,6 +97,16 @@ class Part:
             return self
         return replace(self, table=table, gathered=gather(table, self.gathered.statistic, self.cells, self.labels))
 
+    def same_rows(self, other: "Part") -> bool:
+        """Whether the same part of another table is judged by the same numbers."""
+        if self.gathered is None:
+            return True
+        own, others = (
+            [of.values.nan_to_num(math.inf) for n in part.gathered.rows for c in n for of in c]
+            for part in (self, other)
+        )
+        return len(own) == len(others) and all(map(torch.equal, own, others))
+
     @property
     def printed_holds(self) -> bool | None:
         """Whether the paper's own numbers lie on the claimed side; None where it does not print them all."""

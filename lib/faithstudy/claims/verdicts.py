@@ -23,7 +23,6 @@ where each of N networks could be the one, the networks' intervals have tails of
 An interval at another tail is the 95 % interval with its halves stretched by the ratio of Student's quantiles.
 """
 
-import html
 import math
 import re
 from collections import Counter
@@ -39,7 +38,9 @@ from torch import Tensor
 
 from faithlab.stats import Estimate, Interval
 from faithlab.stats.intervals import METHODS, TAIL
+from faithstudy import numbers
 from faithstudy.claims.parts import Part
+from faithstudy.display_names import plain
 
 HOLDS, FAILS, DEPENDS, OPEN = "holds", "fails", "depends on the network", "open"
 COUNTS = {"hold": HOLDS, "fail": FAILS, "depend": DEPENDS, "open": OPEN}
@@ -65,7 +66,6 @@ POOLED, BETWEEN = "pooled", "between networks"
 """What stands for all networks together in a table of parts."""
 COUNTED = "counted"
 _LEVEL = re.compile(r"\d+(?:\.\d+)?%?")
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: the rounding of sums decides no verdict."""
 LINES = 8
@@ -275,7 +275,7 @@ def evidence(frame: pd.DataFrame) -> str:
         networks = list(dict.fromkeys(together))
         datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
         images = sorted({int(n) for n in estimated["images"]})
-        span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
+        span = " to ".join(f"{n:,}" for n in dict.fromkeys((images[0], images[-1])))
         text += f". On {_listed(networks)}, {span} {several if images[-1] != 1 else unit} of {_listed(datasets)}"
         lost = int(estimated["missing"].max())  # many parts lack the same scores
         most = "up to " if lost > estimated["missing"].min() else ""
@@ -292,7 +292,7 @@ def evidence(frame: pd.DataFrame) -> str:
         elif asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
-            text += f" Were the estimates the truth, about {_round(needed)} {several} would decide the claim."
+            text += f" Were the estimates the truth, about {_round(needed):,} {several} would decide the claim."
         elif needed < math.inf:
             text += (
                 f" Were the estimates the truth, not even {FAR_MORE} times as many {several} would decide the claim."
@@ -357,13 +357,12 @@ def _open(pooled: pd.DataFrame) -> str:
     if len(own) > 1:
         among = f"in {straddles.sum()} of {len(own)} comparisons, " * bool(straddles.any())
         text += f", {among}{sureness(row)} {compared(row['contrast'])}"
-    named = ("value", "low", "high", "claimed_low", "claimed_high", "printed")
-    value, low, high, least, most, printed = (_number(row[name]) for name in named)
-    interval = f" [{low}, {high}]" if row["low"] == row["low"] else " without an interval"
-    bars = {f"above {least}": row["claimed_low"], f"below {most}": row["claimed_high"]}
-    asked = " and ".join(words for words, bar in bars.items() if math.isfinite(bar))
-    in_print = f", in print {printed}" if row["printed"] == row["printed"] else ""
-    return f"{text}: {value}{interval}{in_print}; the claim asks for {asked}."
+    found = numbers.interval(row["value"], row["low"], row["high"])
+    found += "" if row["low"] == row["low"] else " without an interval"
+    bars = {"above": row["claimed_low"], "below": row["claimed_high"]}
+    asked = " and ".join(f"{side} {numbers.number(bar)}" for side, bar in bars.items() if math.isfinite(bar))
+    in_print = f", in print {numbers.number(row['printed'])}" if row["printed"] == row["printed"] else ""
+    return f"{text}: {found}{in_print}; the claim asks for {asked}."
 
 
 def compared(contrast: str) -> str:
@@ -372,14 +371,6 @@ def compared(contrast: str) -> str:
     if len(sides) == 2 and any(_LEVEL.fullmatch(side) for side in sides):
         return " less ".join(f"“{side}”" for side in sides)
     return " − ".join(sides)
-
-
-def _number(value: float) -> str:
-    """Three digits, with a power of ten as it is printed where they would be far from the point."""
-    if 1000 <= abs(value) < 1e6:
-        return f"{value:,.0f}".replace("-", "−")
-    digits, far, power = f"{value:.3g}".replace("inf", "∞").partition("e")
-    return digits.replace("-", "−") + (" × 10" + str(int(power)).translate(_RAISED) if far else "")
 
 
 def _printed_fails(contrasts: pd.DataFrame) -> bool:
@@ -391,14 +382,10 @@ def _printed_fails(contrasts: pd.DataFrame) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its parts judged.
-
-    `beside` is said with it, such as what a larger run has found; `worded` gives its HTML a reader's names.
-    """
+    """A claim with its parts judged; `worded` gives what a page shows of it a reader's names."""
 
     claim: Claim
     judged: tuple[Judged, ...]
-    beside: str = ""
     worded: Callable[[str], str] = str
 
     @property
@@ -477,38 +464,31 @@ class Verdict:
     def __str__(self) -> str:
         return f"{self.claim.id} ({self.claim.where}): {self.claim.sentence}\n{self.outcome}: {self.sentence}"
 
-    def _repr_html_(self) -> str:
-        def line(j: Judged) -> str:
-            if j.part.gathered is None:
-                own = [f"{j.part.count} of {j.part.cases}" if not j.part.untold else "cannot be told"]
-            else:
-                ends = [_ends(j.part.estimate.shown, q) for q in range(len(j.part.contrasts))]
-                own = [
-                    f"{compared(c)}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)
-                ]
-            kind = "premise: " if j.part.premise else ""
-            shown = "<br>".join(html.escape(self.worded(text)) for text in own)
-            name = html.escape(self.worded(j.part.name))
-            return f"<tr><td>{kind}{name}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
-
-        verdict = f"This build: <strong>{self.outcome}</strong>"
-        verdict += f", {html.escape(self.beside)}." if self.beside else "."
-        table = f"<table class='faithlab-text faithlab-parts'>{''.join(map(line, self.judged))}</table>"
-        table = f"<div class='faithlab-scroll'>{table}</div>"
-        if (lines := sum(len(j.part.contrasts) if j.part.gathered is not None else 1 for j in self.judged)) > LINES:
+    def _repr_markdown_(self) -> str:
+        """The verdict in words, and a table of its numbers; more than `LINES` are folded."""
+        lines = [line for j in self.judged for line in self._lines(j)]
+        table = "\n".join(["| part | outcome | estimate |", "|---|---|---|", *lines])
+        if len(lines) > LINES:
             own, premises = (sum(j.part.premise == of for j in self.judged) for of in (False, True))
-            what = f"{lines} numbers of {own} part{'s' * (own != 1)}"
-            what += f" and {premises} premise{'s' * (premises > 1)}" * (premises > 0) + ", each with its interval"
-            table = f"<details class='faithlab-evidence'><summary>{what}</summary>{table}</details>"
-        return (
-            f"<p>{verdict} {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
-            f"{html.escape(self.worded(self.sentence))}</p>{table}"
-        )
+            what = f"{len(lines)} numbers of {own} part{'s' * (own != 1)}"
+            what += f" and {premises} premise{'s' * (premises > 1)}" * (premises > 0)
+            table = f":::{{dropdown}} {what}, each with its interval\n{table}\n:::"
+        said = f"{plain(self.claim.sentence)} ({plain(self.claim.where)}) {plain(self.worded(self.sentence))}"
+        return f"**{self.outcome.capitalize()}.** {said}\n\n{table}\n"
 
-
-def _ends(interval: Interval, q: int) -> str:
-    value, low, high = (0.0 if abs(x[q]) < ROUNDING else float(x[q]) for x in interval)
-    return _number(value) + (" (no interval)" if math.isnan(low) else f" [{_number(low)}, {_number(high)}]")
+    def _lines(self, j: Judged) -> list[str]:
+        """Of a part a line of the table for each of its numbers; the first one says whose they are."""
+        part = j.part
+        if part.gathered is None:
+            own = ["cannot be told" if part.untold else f"{part.count} of {part.cases}"]
+        else:
+            shown = [*zip(*(ends.tolist() for ends in part.estimate.shown), strict=True)]
+            own = [numbers.interval(*ends) + " (no interval)" * math.isnan(ends[1]) for ends in shown]
+            if len(own) > 1:
+                own = [f"{compared(c)}: {found}" for c, found in zip(part.contrasts, own, strict=True)]
+        head = "premise: " * part.premise + plain(self.worded(part.name))
+        heads = [f"{head} | {j.outcome}"] + [" | "] * (len(own) - 1)
+        return [f"| {head} | {plain(self.worded(found))} |" for head, found in zip(heads, own, strict=True)]
 
 
 def _listed(names: Sequence[str]) -> str:

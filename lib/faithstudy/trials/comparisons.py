@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from faithstudy import numbers
+
 COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 """What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
@@ -45,8 +47,8 @@ def reversed_here(printed: pd.DataFrame, found: pd.DataFrame) -> str:
     both = macro[1].merge(macro[0].groupby(by)["mean"].mean().rename("print").reset_index(), on=by)
     other = both[((both["print"] > 0) & (both["high"] < 0)) | ((both["print"] < 0) & (both["low"] > 0))]
     said = [
-        f"{r.metric} with {r.explainer}, {r.comparison}: {r.mean:.2f} [{r.low:.2f}, {r.high:.2f}], "
-        f"printed {r.print:.2f}"
+        f"{r.metric} with {r.explainer}, {r.comparison}: {numbers.interval(r.mean, r.low, r.high, 2)}, "
+        f"printed {numbers.number(r.print, 2)}"
         for r in other.itertuples()
     ]
-    return "; ".join(said).replace("-0", "−0").replace("-1", "−1") or "none"
+    return "; ".join(said) or "none"

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from faithlab.stats import Estimate, Sample, Statistic, auc
 from faithlab.stats.samples import Labels
+from faithstudy import numbers
 from faithstudy.claims.verdicts import tail
 
 Work = Callable[[], object]
@@ -110,8 +111,9 @@ class Ratio:
         return Ratio(*(float(np.exp(mine - its + by)) for by in (0, -below, above)))
 
     def __str__(self) -> str:
-        ends = f"[{self.low:.3g}, {self.high:.3g}]" if self.low > 0 and self.high < math.inf else "(no interval)"
-        return f"{self.value:.3g} {ends}"
+        if self.low > 0 and self.high < math.inf:
+            return numbers.interval(self.value, *self.ends)
+        return f"{numbers.number(self.value)} (no interval)"
 
 
 REACHED, OUT_OF_REACH, LOST, OPEN = "reached", "out of reach", "lost on the way", "open"

@@ -233,6 +233,31 @@ def examine_kinds(
     return found
 
 
+def sampled(
+    metrics: Mapping[str, Metric],
+    task: Task,
+    explainers: Mapping[str, Chosen],
+    *,
+    truth: tuple[Task, Tensor],
+    levels: Sequence[float] = LEVELS,
+    seeds: Sequence[int] = (0,),
+) -> Scores:
+    """Some of the scores that `examine` gives, of a few inputs: Order, Chance and Truth, where no input asks another.
+
+    Metrics of other libraries are left out, and those that would have to retrain a network. Arguments as in `examine`.
+    """
+    why = reasons(metrics, task)
+    own = {name: m for name, m in metrics.items() if (name, TRIALS[0]) not in why and not isinstance(m, Peer)}
+    direct = directly(own, task, explained(task, explainers), {}, levels=levels, seeds=seeds)
+    return direct + oracles(own, *truth, seeds=seeds)
+
+
+def obstacles_in(trust: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Why metrics were not put to trials, by metric and trial, as `trust` says it of one kind of network."""
+    rows = trust[(trust["size"] == SIZES[0]) & (trust["verdict"] == NONE)]
+    return rows.set_index(["metric", "trial"])["why"].to_dict()
+
+
 def joined(kinds: Mapping[str, Examination | Scores]) -> Scores:
     """One long table of all kinds; Truth, which is the same in all of them, stands in it once."""
     tables = [of.scores if isinstance(of, Examination) else of for of in kinds.values()]

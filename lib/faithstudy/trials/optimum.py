@@ -10,7 +10,6 @@ the bound is the other end of what the share of the optimum can be. A share abov
 `orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from faithlab.outputs import logit, probability
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.task import Remembered, Task
+from faithstudy import numbers
 
 OBJECTIVES = {trajectory.morf: "Mo", trajectory.lerf: "Le", trajectory.lerf_minus_morf: "Le-Mo"}
 """The metrics whose best order can be searched for, by their function, and the objective of `faithlab.search`."""
@@ -54,8 +54,6 @@ MEASURES = {"LeRF − MoRF": {"metric": "LeRF - MoRF"}, SHARE: {"of": MEAN_SHARE
 _EQUAL = 1e-3
 """By how much a share may be above 1: the same order, asked again in other batches and rounded."""
 
-_SEARCHED = re.compile("(TRACE|Best|Greedy)-")
-
 EXACT = 12
 """Up to so many features all subsets are asked, 4096 for each input, and the bound is the optimum."""
 
@@ -74,17 +72,6 @@ def name(metric: Metric) -> str:
 def best_name(metric: Metric) -> str:
     """What tables call the best order that is found: Best-p, Best-Mo-p and so on."""
     return name(metric).replace("TRACE", "Best")
-
-
-def searched(labels: Mapping[str, Label]) -> bool:
-    """Whether a row rests on what a search of a network has found: it is of its order, or an attainable share.
-
-    Rounding decides some step of a search, and then the rest takes another way. A bound is asked without a search, and
-    so is an explanation's share of one. Where all subsets of an input are known, as in `all_subsets`, a search looks
-    its answers up; such orders have other names, and are not meant.
-    """
-    found = _SEARCHED.match(str(labels.get("explainer"))) and not str(labels.get("metric")).startswith(bound_name(""))
-    return labels.get("metric") == SHARE or bool(found)
 
 
 def bound_name(metric: str) -> str:
@@ -339,7 +326,7 @@ def attained(scores: Scores, **where: Label) -> str:
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     missed = f"; above 1 on {above} image{'s' * (above > 1)}, where the search missed a better order"
-    return (text + missed * bool(above)).replace("-", "−")
+    return text + missed * bool(above)
 
 
 def _least(one: Sample, other: Sample) -> Tensor:
@@ -353,7 +340,7 @@ def _most(one: Sample, other: Sample) -> Tensor:
 
 
 def _percent(share: float | stats.Estimate) -> str:
-    return f"{round(float(share), 2) + 0.0:.0%}"  # no -0%
+    return f"{numbers.number(100 * float(share), 0)} %"
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:

@@ -6,6 +6,7 @@ the mean map over noisy copies, SG² the mean of the squares.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any, Literal
 
@@ -14,7 +15,6 @@ import torch
 from torch import Tensor
 
 from faithlab import stats
-from faithlab.baselines.perturbed import Perturbed
 from faithlab.explainers import refine
 from faithlab.metrics import Metric, evaluate
 from faithlab.scores import Scores
@@ -22,10 +22,12 @@ from faithlab.stats import Estimate, Sample, Statistic
 from faithlab.task import Task
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks.training import Recipe
-from faithstudy.trials import baselines, truth
+from faithstudy.trials import truth
 from faithstudy.trials.tasks import Chosen, attributions, recognised, task
 
 REFINEMENTS = ("none", "XRAI", "SG", "SG²")
+NAMES = ("BP", "Deconv", "EG", "IG(min)", "IG(zero)", "IG(max)", "GradCAM")
+"""The paper's explainers; Random stands beside them."""
 
 
 def explainers(*, layer: str, background: Tensor, steps: int, seed: int = 0) -> dict[str, Chosen]:
@@ -116,55 +118,45 @@ def noise_levels(
     )
 
 
-def with_noise(
+def images_of(
     recipes: Mapping[tuple[str, int], Recipe],
+    key: tuple[str, int],
     count: int,
     others: int,
     data: ImageSet,
-    metrics: Mapping[str, Metric],
-    levels: Sequence[float],
     *,
-    samples: int,
     precision: Literal["bfloat16", "float32"] = "float32",
-    seed: int = 0,
-) -> tuple[dict[tuple[str, int], Task], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
-    """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
+) -> tuple[Task, Task]:
+    """The images of a network that are judged, and those on which the noise of SG and SG² is chosen.
 
     The images are the first that every network of a training gets right. Of these the noise is chosen on the first, so
     that fewer images that are judged are the first of more, and those of one training are the same beside others.
 
     Args:
-        recipes: of the networks, by name and training seed.
+        recipes: of all networks, by name and training seed.
+        key: of the network.
         count: how many images are judged.
         others: on how many the noise is chosen.
         data: the test split.
-        metrics: one, by name; the noise with its highest mean for BP + SG is chosen.
-        levels: of the noise, see `noise_levels`.
-        samples: noisy copies.
         precision: of forwards.
-        seed: of the noise.
-
-    Returns:
-        By network: its task, its perturbed images, its noise; and all scores of `noise_levels`.
 
     Raises:
-        ValueError: there are not as many images that every network of a training gets right.
+        ValueError: there are not as many images that every network of the training gets right.
     """
-    chosen, made, noise, tables, right = {}, {}, {}, [], {}
-    for s in dict.fromkeys(s for _, s in recipes):
-        networks = [recipe for (_, of), recipe in recipes.items() if of == s]
-        right[s] = recognised(networks, others + count, data, least=others + count)
-    for (name, s), recipe in recipes.items():
-        kept, judged = (
-            baselines.perturbed(task(recipe, part, name=name, precision=precision, data=data), data)
-            for part in (right[s][:others], right[s][others:])
-        )
-        tried = noise_levels(metrics, kept[0], levels, samples=samples, seed=seed)
-        means = {level: float(stats.estimate(tried, level=level)) for level in levels}
-        chosen[name, s], made[name, s] = judged
-        noise[name, s] = max(means, key=means.get)
-        tables.append(tried)
-    return chosen, made, noise, Scores.concat(tables)
+    networks = [recipe for (_, s), recipe in recipes.items() if s == key[1]]
+    right = recognised(networks, others + count, data, least=others + count)
+    of_part = partial(task, recipes[key], name=key[0], precision=precision, data=data)
+    return of_part(right[others:]), of_part(right[:others])
+
+
+def chosen_noise(tried: Scores, levels: Sequence[float]) -> dict[tuple[str, int], float]:
+    """The noise of SG and SG², by network and training seed: the level with the highest mean of `noise_levels`."""
+    keys = dict.fromkeys((block.labels["network"], block.labels["training_seed"]) for block in tried)
+    means = {
+        key: {of: float(stats.estimate(tried, level=of, network=key[0], training_seed=key[1])) for of in levels}
+        for key in keys
+    }
+    return {key: max(of, key=of.get) for key, of in means.items()}
 
 
 def judged(
@@ -225,6 +217,11 @@ def printed_agreement(paper: pd.DataFrame, one: int, other: int, *, gains: bool 
 def named(explainer: str, refinement: str) -> str:
     """An explainer with its refinement, as tables write them."""
     return explainer if refinement == "none" else f"{explainer} + {refinement}"
+
+
+def combined(names: Sequence[str]) -> list[str]:
+    """Explainers with every refinement, and Random."""
+    return [named(name, way) for name in names for way in REFINEMENTS] + ["Random"]
 
 
 def left_out(names: Sequence[str]) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,12 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     if shipped.find(wanted.key()) is None:
         ordered(recipe, explained, explainer, **options)
     return training.trained(wanted)
+
+
+def recipe(original: training.Recipe, parameters: Mapping[str, Any]) -> training.Recipe:
+    """How the networks of an original are retrained, from the parameters of a page."""
+    chosen = {name: parameters[f"roar_{name}"] for name in ("epochs", "rate", "limit")}
+    return dataclasses.replace(original, **chosen, start=None if parameters["roar_fresh"] else original)
 
 
 def recipes(

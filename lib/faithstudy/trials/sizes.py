@@ -53,6 +53,11 @@ class Case:
     groups: Tensor
     seed: int
 
+    def of(self, task: Task) -> "Case":
+        """The same of some of its inputs: a part of its task."""
+        rows = torch.isin(self.task.images, task.images)
+        return dataclasses.replace(self, task=task, known=None if self.known is None else self.known[rows])
+
     def rankings(self, steps: int = 0, *, batch_size: int = 128) -> dict[str, Tensor]:
         """Attributions by name, [B, F]: of those who know, who search, who explain, and of no one.
 
@@ -138,16 +143,9 @@ class Case:
         return {"of": of, "dataset": self.task.dataset}
 
     def follows_the_law(self, scores: Scores) -> list[Part]:
-        """What the law says of the known explanation, as parts of a claim: it rises and falls, and more than chance."""
-        data, control = self.task.dataset, ({"explainer": "truth"}, {"explainer": "random"})
-        return [
-            part
-            for name, judged in (("rise", above), ("fall", below))
-            for part in (
-                judged(scores, 0, name=f"{data}: {name}s", explainer="truth", **self.law(name)),
-                better(scores, *control, less=name == "fall", name=f"{data}: {name}s more", **self.law(name)),
-            )
-        ]
+        """Return `follows_the_law` of these inputs."""
+        size = float(self.known.double().mean())
+        return follows_the_law(scores, self.task.dataset, size, self.settings, self.fractions)
 
     def row(self, scores: Scores, ranking: str, of: Size) -> dict[str, Label]:
         """What was read of a ranking, as a row of a table.
@@ -174,6 +172,26 @@ class Case:
     @property
     def _labels(self) -> dict[str, Label]:
         return {"dataset": self.task.dataset, "training_seed": self.task.training_seed}
+
+
+def follows_the_law(
+    scores: Scores, data: str, size: float, settings: Sequence[Setting], fractions: Tensor
+) -> list[Part]:
+    """What the law says of a known explanation, as parts of a claim: it rises and falls, and more than chance.
+
+    Args:
+        scores: of `Case.ask`.
+        data: the kind of the inputs.
+        size: the known size, a share of the features.
+        settings: of FFid+.
+        fractions: [K] increasing sizes as fractions of the features.
+    """
+    control, parts = ({"explainer": "truth"}, {"explainer": "random"}), []
+    for name, judged in (("rise", above), ("fall", below)):
+        law = {"of": stretch(name, size, settings, fractions), "dataset": data}
+        parts.append(judged(scores, 0, name=f"{data}: {name}s", explainer="truth", **law))
+        parts.append(better(scores, *control, less=name == "fall", name=f"{data}: {name}s more", **law))
+    return parts
 
 
 def case(
