@@ -296,7 +296,9 @@ def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_ano
 
     # The tables of the experiment put by force beside the page of the build, and a table changed.
     for name in ("values.csv", "provenance.json"):
-        shutil.copy(tmp_path / "build/quick+by-hand/results/part/b" / name, tmp_path / "build/quick/results/part/b" / name)
+        shutil.copy(
+            tmp_path / "build/quick+by-hand/results/part/b" / name, tmp_path / "build/quick/results/part/b" / name
+        )
     (tmp_path / "build/quick/results/a/values.csv").write_text("value\n7\n")
     project.edit("book/home.md", "# Home", "# Welcome")
     (tmp_path / "ran.log").unlink()

