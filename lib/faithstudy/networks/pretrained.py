@@ -232,21 +232,18 @@ def _from_torchvision(name: str) -> nn.Module:
 def _split(name: str, network: nn.Module) -> nn.Module:
     """A torchvision network as `features` and `head`, checked to compute the same function."""
     children = dict(network.named_children())
-    if "avgpool" in children:
-        before = list(children).index("avgpool")
-        features = nn.Sequential(OrderedDict(list(children.items())[:before]))
-        pool, *rest = list(children.values())[before:]
-        head = nn.Sequential(pool, nn.Flatten(), *rest)
-    elif list(children) == ["features", "classifier"]:
+    if list(children) == ["features", "classifier"]:
         # DenseNet applies its last ReLU outside of its features; where it is inside, another changes nothing.
         features = nn.Sequential(children["features"], nn.ReLU())
-        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), children["classifier"])
+        head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), children["classifier"]]
     else:
-        features = head = None
-    if features is not None:
-        whole = nn.Sequential(OrderedDict(features=features, head=head))
-        with torch.no_grad():
-            probe = torch.linspace(-1, 1, 3 * 224 * 224, dtype=torch.float32).view(1, 3, 224, 224)
-            if torch.allclose(whole(probe), network(probe), atol=1e-5):
-                return whole
+        before = [*children, "avgpool"].index("avgpool")
+        features = nn.Sequential(OrderedDict(list(children.items())[:before]))
+        head = list(children.values())[before:]
+        head.insert(1, nn.Flatten())
+    whole = nn.Sequential(OrderedDict(features=features, head=nn.Sequential(*head)))
+    with torch.no_grad():
+        probe = torch.linspace(-1, 1, 3 * 224 * 224, dtype=torch.float32).view(1, 3, 224, 224)
+        if children.keys() & {"avgpool", "classifier"} and torch.allclose(whole(probe), network(probe), atol=1e-5):
+            return whole
     raise ValueError(f"{name} has no last convolutional map followed by pooling and a classifier")
