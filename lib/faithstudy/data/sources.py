@@ -30,11 +30,7 @@ Arrays = tuple[np.ndarray, np.ndarray]
 Files = Mapping[str, Path]
 """The files that were unpacked from a source, by their names without folders."""
 
-OWN = {
-    "imagenet-folder": ("path",),
-    "imagenet-vehicles": ("path", "boxes"),
-    "ct-contrast": ("path",),
-}
+OWN = {"imagenet-folder": ("path",), "imagenet-vehicles": ("path", "boxes"), "ct-contrast": ("path",)}
 """Sets that are read from files of the reader's own, with the options of `datasets.load` that say where these lie."""
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
@@ -150,15 +146,11 @@ def _pip(archive: Archive, folder: Path) -> None:
 
 _METADATA_ONLY = """\
 import pathlib, sys
-
-
 def prepare_metadata_for_build_wheel(metadata_directory, *_):
     folder = pathlib.Path(metadata_directory, "{name}-{version}.dist-info")
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
     return folder.name
-
-
 __legacy__ = sys.modules[__name__]
 """
 """The build backend that stands in for setuptools while `_pip` fetches an sdist."""
