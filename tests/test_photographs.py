@@ -55,7 +55,7 @@ def test_photographs_are_fetched_once_and_compared(offered, tmp_path, capsys):
 )
 def test_other_photographs_are_refused_and_leave_nothing(files, offered, tmp_path):
     offered.content = archive(files)
-    with pytest.raises(sources.DatasetUnavailable, match=rf"the {len(files)} photographs fetched are not the 1000 of"):
+    with pytest.raises(sources.DatasetUnavailable, match=rf"the {len(files)} photographs in it are not the 1000 of"):
         photographs.fetch(tmp_path / "new" / "photographs")
     assert not [*(tmp_path / "new").iterdir()], "neither they nor a scratch folder"
 
@@ -117,9 +117,8 @@ def test_a_broken_archive_is_said_with_what_to_do_and_one_put_by_hand_is_taken(d
     place = cache.folder() / "by-hand/imagenet-sample-images" / photographs.ARCHIVE.name
     with pytest.raises(sources.DatasetUnavailable) as said:
         photographs.fetch(tmp_path / "photographs")
-    assert f"Put {photographs.ARCHIVE.addresses[0]} to {place}" in str(said.value) or "fetch it again" in str(
-        said.value
-    )
+    for part in (photographs.ARCHIVE.addresses[0], place.parent, place.name):
+        assert str(part) in str(said.value)
     place.parent.mkdir(parents=True)
     place.write_bytes(archive(THREE))
     assert len([*photographs.fetch(tmp_path / "photographs").iterdir()]) == 3

@@ -31,7 +31,7 @@ _ABOUT = ("commit", "dirty", "device", "cpu", "torch", "date")
 
 
 def compare(one: nn.Module, other: nn.Module, data: LabelledSet) -> dict:
-    """How far apart two networks are on a test split, on their device.
+    """Compare two networks on a test split, on their device.
 
     Args:
         one: a network.
@@ -147,7 +147,7 @@ def _test_split(recipe: Recipe) -> LabelledSet:
 
 
 def _said(found: dict) -> str:
-    """What was found, for a reader."""
+    """The result of `compare` as a sentence."""
     (first, second), n = found["accuracy"], found["examples"]
     maps = ", ".join(f"{name} {'-' if r is None else f'{r:.3f}'}" for name, r in found["maps"].items())
     return (

@@ -50,7 +50,7 @@ PAPERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """What is known of a published set before it is fetched."""
+    """Facts about a published set that are known before it is fetched."""
 
     kind: type[LabelledSet] = ImageSet  # what its arrays become
     classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names

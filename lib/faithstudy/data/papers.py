@@ -389,7 +389,7 @@ def _npy(path: Path) -> np.ndarray:
 
 
 def _pt(path: Path) -> Any:
-    """What torch saved, if it is made of tensors, arrays and Python's numbers and lists."""
+    """Read what torch saved, if it is made of tensors, arrays and Python's numbers and lists."""
     rebuild = [number.__reduce__()[0] for number in (np.zeros(1), np.int64(0))]  # numpy 2 has renamed its core
     known = [(of, f"numpy.{core}.multiarray.{of.__name__}") for of in rebuild for core in ("core", "_core")]
     known += [np.ndarray, np.dtype, codecs.encode, *(type(np.dtype(kind)) for kind in (np.int32, np.int64))]

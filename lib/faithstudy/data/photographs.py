@@ -40,7 +40,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def are_lacking(folder: str | None) -> bool:
-    """Whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
+    """Return whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
     path = Path(os.path.expanduser(folder or ""))  # as it is, where there is no such user
     return path == Path(FOLDER).expanduser() and not (path.is_dir() and any(path.iterdir()))
 
@@ -54,30 +54,27 @@ def fetch(folder: str | os.PathLike[str] = FOLDER) -> Path:
     Raises:
         DatasetUnavailable: they could not be fetched, are not those of the study, or the folder has something else.
     """
-    target, placed = Path(folder).expanduser().resolve(), sources.by_hand(FOLDER.removeprefix("~/"))
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        if fingerprint(target) != SHA256:
-            raise sources.DatasetUnavailable(
-                f"{target} has {len(imagenet.images(target))} images, and they are not the {NUMBER} of the study: name "
-                "another folder, or move what is in it"
-            )
-        return target
-    with cache.scratch(target) as workplace:
-        try:
-            files = sources.Source("", (ARCHIVE,), None).files(workplace, placed)
-        except sources.FAILURES as error:
-            raise sources.DatasetUnavailable(
-                f"The photographs could not be fetched ({type(error).__name__}: {error}). Put {ARCHIVE.addresses[0]} "
-                f"to {placed / ARCHIVE.name}, or the photographs of the repository into {target}"
-            ) from error
-        (flat := workplace / "photographs").mkdir()
-        for photograph in (path for name, path in files.items() if name.endswith(".JPEG")):
-            photograph.rename(flat / photograph.name)
-        if fingerprint(flat) != SHA256:
-            found = len([*flat.iterdir()])
-            raise sources.DatasetUnavailable(f"the {found} photographs fetched are not the {NUMBER} of the study")
-        flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
+    target = Path(folder).expanduser().resolve()
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        source = sources.Source(ARCHIVE.addresses[0], (ARCHIVE,), lambda files, _: _put(files, target))
+        sources.obtain(FOLDER.removeprefix("~/"), (source,), {"photographs": None}, target)
+    elif fingerprint(target) != SHA256:
+        raise sources.DatasetUnavailable(
+            f"{target} has {len(imagenet.images(target))} images, and they are not the {NUMBER} of the study: name "
+            "another folder, or move what is in it"
+        )
     return target
+
+
+def _put(files: sources.Files, target: Path) -> None:
+    """Move the photographs among unpacked files into a folder, all at once."""
+    photographs = [path for name, path in files.items() if name.endswith(".JPEG")]
+    (flat := photographs[0].parent / "photographs").mkdir()
+    for path in photographs:
+        path.rename(flat / path.name)
+    if fingerprint(flat) != SHA256:
+        raise ValueError(f"the {len(photographs)} photographs in it are not the {NUMBER} of the study")
+    flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -163,7 +163,7 @@ class Grouped(nn.Module):
 
 @torch.inference_mode()
 def representation(network: nn.Module, x: Tensor, batch_size: int = 256) -> Tensor:
-    """What the last linear layer of a network sees of inputs [N, *S]: [N, D]."""
+    """Inputs of the last linear layer of a network, for inputs [N, *S] of its own: [N, D]."""
     *_, last = (module for module in network.modules() if isinstance(module, nn.Linear))
     seen = []
     hook = last.register_forward_pre_hook(lambda module, args: seen.append(args[0]))

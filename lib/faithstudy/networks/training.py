@@ -135,7 +135,7 @@ class Recipe:
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def _choices(self) -> dict:
-        """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
+        """Return the fields that differ from their defaults: one that is added later leaves the names of older weights alone."""
         plain = vars(Recipe(self.data, self.model, self.epochs))
         chosen = {name: value for name, value in vars(self).items() if name in _REQUIRED or value != plain[name]}
         return chosen | ({"start": self.start._choices()} if self.start else {})
@@ -196,7 +196,7 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
 
 
 def _overrun(recipe: Recipe) -> bool:
-    """Whether oneDNN would write beyond its memory in training.
+    """Return whether oneDNN would write beyond its memory in training.
 
     Its backward pass of a 1 x 1 convolution with a stride does where the inputs are channels-last and have fewer
     channels than a block of the processor, 8 with AVX2 and 16 with AVX-512: the process dies, hangs or learns from
@@ -240,7 +240,7 @@ def blocks(count: int, k: int) -> Tensor:
 
 
 def seen(recipe: Recipe, count: int) -> Tensor:
-    """Which training examples a recipe's network is trained on, of the `count` of its data set: positions, int64 [n].
+    """Positions of the training examples that a recipe's network is trained on, of `count` in its data set: int64 [n].
 
     Raises:
         ValueError: as `blocks`.

@@ -47,7 +47,7 @@ class Adapted(VisionTransformer):
 
 
 def stays(name: str) -> bool:
-    """Whether a parameter is one of the matrices that are not trained further."""
+    """Return whether a parameter is one of the matrices that are not trained further."""
     return name.startswith("blocks.") and name.endswith((".qkv.weight", ".proj.weight", ".fc1.weight", ".fc2.weight"))
 
 
