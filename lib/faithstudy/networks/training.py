@@ -135,7 +135,7 @@ class Recipe:
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def _choices(self) -> dict:
-        """Return the fields that differ from their defaults: one that is added later leaves the names of older weights alone."""
+        """Return what differs from the defaults: a field that is added later leaves older names alone."""
         plain = vars(Recipe(self.data, self.model, self.epochs))
         chosen = {name: value for name, value in vars(self).items() if name in _REQUIRED or value != plain[name]}
         return chosen | ({"start": self.start._choices()} if self.start else {})
