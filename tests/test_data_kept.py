@@ -6,6 +6,7 @@ Checksums of what `load` returns, the sets and files that an offline machine is 
 import dataclasses
 import json
 import os
+import subprocess
 
 import pooch
 import pytest
@@ -111,6 +112,18 @@ def test_an_empty_cache_without_network_says_what_to_put_where(name, tmp_path, m
     assert cache.VARIABLE in str(said.value)
     for files in OFFLINE[name]:
         assert files in str(said.value)
+
+
+@pytest.mark.parametrize("name", ["mnist", "pam"])
+def test_the_command_line_knows_all_published_sets(name, tmp_path, python):
+    environment = {
+        cache.VARIABLE: str(tmp_path),
+        "http_proxy": "http://127.0.0.1:9",
+        "https_proxy": "http://127.0.0.1:9",
+    }
+    command = [python, "-m", "faithstudy.data.datasets", "fetch", name]
+    said = subprocess.run(command, env=os.environ | environment | {"PATH": ""}, capture_output=True, text=True)
+    assert f"error: {name} could not be fetched. Tried:" in said.stderr
 
 
 PLAIN = {field.name for field in dataclasses.fields(Recipe)}

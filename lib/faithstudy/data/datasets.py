@@ -29,7 +29,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,12 +38,21 @@ from torch import Tensor
 
 from faithstudy.data import cache, colored, formats, imagenet, texts, vehicles
 from faithstudy.data.sets import ImageSet, LabelledSet, SeriesSet, TextSet
-from faithstudy.data.sources import OWN, Archive, DatasetUnavailable, Source, fingerprint, npm, obtain, pip, site
-
-PAPERS = (
-    *("cifar100", "eurosat", "tiny-imagenet", "sst2", "boolq", "pam", "boiler"),
-    *("imagenet-vehicles", "ct-contrast"),
+from faithstudy.data.sources import (
+    OWN,
+    Archive,
+    Arrays,
+    DatasetUnavailable,
+    Files,
+    Source,
+    fingerprint,
+    npm,
+    obtain,
+    pip,
+    site,
 )
+
+PAPERS = ("cifar100", "eurosat", "tiny-imagenet", "sst2", "boolq", "pam", "boiler", "imagenet-vehicles", "ct-contrast")
 """The sets of `faithstudy.data.papers`, which is imported when one of them is loaded."""
 
 
@@ -128,14 +136,12 @@ publish(
     train="d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
     test="a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
 )
+_FASHION_CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
 publish(
     "fashion-mnist",
     Source("official site", _FASHION, formats.mnist),
     Source("Debian package dataset-fashion-mnist", (_FASHION_APT,), formats.mnist),
-    classes=(
-        *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag"),
-        "Ankle boot",
-    ),
+    classes=tuple(_FASHION_CLASSES.split(",")),
     mean=(0.2860,),
     std=(0.3530,),
     train="1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
@@ -156,48 +162,44 @@ publish(
     train="4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
     test="700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
 )
-_series = partial(publish, kind=SeriesSet)
 
 
-def _aeon(name: str, length: int | None = None) -> Source:
-    """Return the source of a set of time series that the package aeon holds."""
-    return Source(
-        "Python package aeon",
-        (_AEON,),
-        lambda files, split: formats.ts(files[f"{name}_{split.upper()}.ts"], length),
-    )
+def _aeon(name: str, length: int | None = None, **known: object) -> None:
+    """Publish a set of time series that the package aeon holds; gun-point is in the files GunPoint_TRAIN.ts, ..."""
+
+    def decode(files: Files, split: str) -> Arrays:
+        return formats.ts(files[f"{name.title().replace('-', '')}_{split.upper()}.ts"], length)
+
+    publish(name, Source("Python package aeon", (_AEON,), decode), kind=SeriesSet, **known)
 
 
-_series(
+_aeon(
     "basic-motions",
-    _aeon("BasicMotions"),
     classes=("Standing", "Running", "Walking", "Badminton"),
     mean=(2.5528, -1.3039, -1.0266, 0.0191, -0.0240, -0.0558),
     std=(7.0723, 6.7941, 3.5464, 2.1119, 1.8208, 3.5166),
     train="198b9e04e6e11d1e9f6225e08c532562f36d6324c81563d135a9adea8b10a75c",
     test="21c0032c5b4b13447d4cdefc8203d5c518e0e360b4222eb130de54b196331f70",
 )
-_series(
+_aeon(
     "japanese-vowels",
-    _aeon("JapaneseVowels", length=29),  # of the longest test series; the longest of training has 26
+    length=29,  # of the longest test series; the longest of training has 26
     classes=tuple("123456789"),
     mean=(0.8691, -0.5545, 0.2461, -0.2673, 0.2190, -0.2105, -0.1741, -0.0517, -0.2049, -0.1812, -0.0236, 0.0862),
     std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
     train="4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
     test="e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
 )
-_series(
+_aeon(
     "gun-point",
-    _aeon("GunPoint"),
     classes=("Gun-Draw", "Point"),
     mean=(0.0,),  # the archive has standardised each series by itself
     std=(0.9967,),
     train="5997ece811bc9a66dbb5169d5caa3c1f41aa1a78c80e2c0f607cf31734d6b1ab",
     test="c22f13d99ad38a1c41a5229a9b244a2f1734c539289da17cae2a2e707a7ec5ec",
 )
-_series(
+_aeon(
     "arrow-head",
-    _aeon("ArrowHead"),
     classes=("Avonlea", "Clovis", "Mix"),
     mean=(0.0,),  # likewise
     std=(0.9980,),
@@ -431,4 +433,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from faithstudy.data import datasets  # the copy that the papers' sets are added to, not the one that runs here
+
+    datasets.main()

@@ -76,10 +76,8 @@ def _pixels(paths: Iterable[Path]) -> np.ndarray:
     return np.stack([np.asarray(Image.open(path).convert("RGB")).transpose(2, 0, 1) for path in paths])
 
 
-EUROSAT = (
-    *("AnnualCrop", "Forest", "HerbaceousVegetation", "Highway", "Industrial"),
-    *("Pasture", "PermanentCrop", "Residential", "River", "SeaLake"),
-)
+_EUROSAT = "AnnualCrop Forest HerbaceousVegetation Highway Industrial Pasture PermanentCrop Residential River SeaLake"
+EUROSAT = tuple(_EUROSAT.split())
 
 
 def eurosat(files: Files, split: str) -> Arrays:

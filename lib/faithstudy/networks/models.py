@@ -363,19 +363,20 @@ class Scale(nn.Module):
 
 
 def _shallow(
-    channels: int, width: int, size: int, classes: int, convolution: Callable, between: Callable, linear: Callable
+    sizes: tuple[int, int, int, int], convolution: Callable, between: Callable, linear: Callable
 ) -> nn.Sequential:
     """Three convolutions and a linear layer; `between` makes what follows a convolution, the pooling second.
+
+    The sizes are channels, width, side of the images, classes.
 
     Raises:
         ValueError: an image side that three poolings do not divide.
     """
+    channels, width, size, classes = sizes
     if size % 8:
         raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
-    features = nn.Sequential(
-        *(convolution(channels, width), *between(), convolution(width, 2 * width), *between()),
-        convolution(2 * width, 2 * width),
-    )
+    layers = [convolution(channels, width), *between(), convolution(width, 2 * width), *between()]
+    features = nn.Sequential(*layers, convolution(2 * width, 2 * width))
     return _parts(features, between()[1], nn.Flatten(), linear(2 * width * (size // 8) ** 2, classes))
 
 
@@ -394,7 +395,7 @@ def lipschitz(
         ValueError: an image side that three poolings do not divide.
     """
     network = _shallow(
-        *(channels, width, size, classes),
+        (channels, width, size, classes),
         convolution=partial(torchlip.SpectralConv2d, kernel_size=3, padding=1, eps_bjorck=None),
         between=lambda: [torchlip.LPReLU(), torchlip.ScaledAvgPool2d(2), nn.Dropout(dropout)],
         linear=partial(torchlip.SpectralLinear, eps_bjorck=None),
@@ -413,7 +414,7 @@ def unbounded(classes: int = 10, channels: int = 3, size: int = 32, width: int =
         ValueError: an image side that three poolings do not divide.
     """
     return _shallow(
-        *(channels, width, size, classes),
+        (channels, width, size, classes),
         convolution=partial(nn.Conv2d, kernel_size=3, padding=1),
         between=lambda: [nn.PReLU(), nn.AvgPool2d(2), nn.Dropout(dropout)],
         linear=nn.Linear,

