@@ -35,7 +35,7 @@ OFFLINE = {
     "tiny-imagenet": ("tiny-imagenet-200.zip",),
     "sst2": ("SST-2.zip", "train.tsv, dev.tsv"),
     "boolq": ("train.jsonl, dev.jsonl",),
-    "pam": ("PTdict_list.npy, arr_outcomes.npy, PAMAP2_split_1.npy",),
+    "pam": ("10.7910/DVN/B0DEQJ", "PTdict_list.npy, arr_outcomes.npy, PAMAP2_split_1.npy"),
     "boiler": ("full.csv, split=1.pt",),
 }
 """Set -> files that a machine without any network is told to fetch elsewhere."""

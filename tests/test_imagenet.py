@@ -127,24 +127,6 @@ def test_tiny_imagenet_refuses_a_class_that_it_does_not_have(monkeypatch, tmp_pa
         datasets.load("tiny-imagenet")
 
 
-def test_missing_sets_say_what_to_fetch_and_where_to_put_it(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    archives = {
-        "cifar100": "cifar-100-binary.tar.gz",
-        "tiny-imagenet": "tiny-imagenet-200.zip",
-        "eurosat": "EuroSAT.zip",
-    }
-    for name, file in archives.items():
-        (source,) = datasets.COLLECTIONS[name].sources
-        dead = replace(source.archives[0], addresses=(f"http://127.0.0.1:9/{file}",))
-        collection = replace(datasets.COLLECTIONS[name], sources=(replace(source, archives=(dead,)),))
-        monkeypatch.setitem(datasets.COLLECTIONS, name, collection)
-        with pytest.raises(DatasetUnavailable) as told:
-            datasets.load(name)
-        assert file in str(told.value)
-        assert str(tmp_path / "by-hand" / name) in str(told.value)
-
-
 def test_classes_are_in_the_order_of_their_wordnet_ids():
     known = dict(zip(imagenet.wordnet_ids(), imagenet.classes(), strict=True))
     assert list(known) == sorted(known)

@@ -196,15 +196,6 @@ def test_boiler_repeats_its_last_measurements_in_six_windows(home, kind):
         assert test.labels[place] == labels[last]
 
 
-@pytest.mark.parametrize("name", ["pam", "boiler"])
-def test_missing_files_are_named_with_their_place(home, name):
-    with pytest.raises(DatasetUnavailable) as caught:
-        datasets.load(name)
-    files = {"pam": "PTdict_list.npy, arr_outcomes.npy, PAMAP2_split_1.npy", "boiler": "full.csv, split=1.pt"}[name]
-    for part in ("10.7910/DVN/B0DEQJ", str(sources.by_hand(name)), files):
-        assert part in str(caught.value)
-
-
 class Run:
     """A pickle that runs code of its own when it is opened."""
 

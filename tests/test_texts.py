@@ -222,19 +222,6 @@ def test_boolq_is_read_from_what_was_put_by_hand(home, monkeypatch):
     assert datasets.load("boolq", "test").labels.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [("sst2", r"sst2:.*SST-2\.zip.*train\.tsv, dev\.tsv"), ("boolq", r"boolq:.*train\.jsonl, dev\.jsonl")],
-)
-def test_without_network_or_files_the_error_says_what_to_put_where(home, monkeypatch, name, wanted):
-    def unreachable(self, folder):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(sources.Archive, "get", unreachable)
-    with pytest.raises(DatasetUnavailable, match=rf"(?s)no route to host.*by-hand.{wanted}"):
-        datasets.load(name)
-
-
 def test_texts_have_their_own_options(home):
     place("sst2", {"train.tsv": TRAIN, "dev.tsv": DEV})
     with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):
