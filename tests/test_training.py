@@ -138,15 +138,15 @@ def test_the_order_of_the_options_is_no_change():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"mask_share": 1.5}, "mask_share between 0 and 1, but got 1.5"),
-        ({"epochs": 0}, "at least one epoch"),
-        ({"batch": 0}, "one image a step"),
-        ({"precision": "float16"}, "unknown precision 'float16'"),
-        ({"schedule": "step"}, "schedule 'step'"),
-        ({"switched": -0.1}, "share of switched labels between 0 and 1, but got -0.1"),
-        ({"fold": (3, 3)}, r"a fold \(i, k\) with 0 <= i < k, but got \(3, 3\)"),
+        ({"mask_share": 1.5}, "shares between 0 and 1.*mask_share=1.5"),
+        ({"epochs": 0}, "no epoch.*epochs=0"),
+        ({"batch": 0}, "example a step.*batch=0"),
+        ({"precision": "float16"}, "precision='float16'"),
+        ({"schedule": "step"}, "schedule='step'"),
+        ({"switched": -0.1}, "shares between 0 and 1.*switched=-0.1"),
+        ({"fold": (3, 3)}, r"a fold \(i, k\) with 0 <= i < k.*fold=\(3, 3\)"),
         ({"fold": (-1, 3)}, "a fold"),
-        ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are adam, adamw"),
+        ({"optimiser": "sgd"}, "unknown optimiser.*optimiser='sgd'"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_an_error(wrong, message):

@@ -27,7 +27,7 @@ def drawn() -> list[torch.Tensor]:
     with torch.device("meta"):
         layers = {name: tuple(p.shape) for name, p in models.build("vit_small").named_parameters()}
     generator = torch.Generator().manual_seed(0)
-    return [0.02 * torch.randn(shapes.get(name, layers[name]), generator=generator) for name, _ in vit_small._named()]
+    return [0.02 * torch.randn(shapes.get(name, layers[name]), generator=generator) for name in vit_small._origins()]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def invented(drawn, monkeypatch):
     packaged = dataclasses.replace(vit_small.BACKBONE)
     monkeypatch.setattr(type(packaged), "tensors", lambda self: [tensor.clone() for tensor in drawn])
     monkeypatch.setattr(vit_small, "BACKBONE", packaged)
-    return dict(zip([name for name, _ in vit_small._named()], drawn, strict=True))
+    return dict(zip(vit_small._origins(), drawn, strict=True))
 
 
 def field(number, content):
@@ -126,7 +126,7 @@ def test_explainers_of_transformers_explain_it(invented, explainer):
 def test_a_layer_computes_what_its_tensors_are_called_for():
     """The first layer by hand. That the matrices have their right names shows in what the network is right about."""
     try:
-        weights = dict(zip([name for name, _ in vit_small._named()], vit_small.BACKBONE.tensors(), strict=True))
+        weights = dict(zip(vit_small._origins(), vit_small.BACKBONE.tensors(), strict=True))
     except DatasetUnavailable as error:
         pytest.skip(str(error))
     network = models.build("vit_small").eval()

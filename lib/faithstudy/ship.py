@@ -1,18 +1,15 @@
 """Networks that ship: put trained ones into ``data/networks``, or train one anew to see how far from it that leads.
 
 ``python -m faithstudy.ship add FILE...`` takes files of weights from the cache (``~/.cache/faithlab/weights``).
-``python -m faithstudy.ship retrain KEY``, which is ``make retrain NAME=KEY``, trains in a cache of its own under
-``build/`` and goes on there where it was killed. ``--keep`` adds what it finds to the facts of the network.
+``python -m faithstudy.ship retrain KEY``, which is ``make retrain NAME=KEY``, trains in the cache, whose network of
+this recipe nothing else uses, and goes on where it was killed. ``--keep`` adds what it finds to the network's facts.
 """
 
 import argparse
-import contextlib
 import copy
 import dataclasses
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -34,7 +31,7 @@ _ABOUT = ("commit", "dirty", "device", "cpu", "torch", "date")
 
 
 def compare(one: nn.Module, other: nn.Module, data: LabelledSet) -> dict:
-    """How far apart two networks are on a test split, on their device.
+    """Compare two networks on a test split, on their device.
 
     Args:
         one: a network.
@@ -71,13 +68,9 @@ def _explained(network: nn.Module, explainer: str, data: LabelledSet) -> Tensor:
 
 def _alike(one: Tensor, other: Tensor, present: Tensor | None) -> float | None:
     """Mean rank correlation of maps [n, F] over the features that are present."""
-    if present is not None:
-        one, other = (relevance.masked_fill(~present, torch.nan) for relevance in (one, other))
-        pairs = zip(one, other, present, strict=True)
-        each = torch.stack([stats.spearman(a[own], b[own]) for a, b, own in pairs])
-    else:
-        each = stats.spearman(one, other)
-    mean = each.mean().item()
+    present = torch.ones_like(one, dtype=torch.bool) if present is None else present
+    pairs = zip(one, other, present, strict=True)
+    mean = torch.stack([stats.spearman(a[own], b[own]) for a, b, own in pairs]).mean().item()
     return None if mean != mean else mean
 
 
@@ -91,19 +84,16 @@ def add(file: Path) -> shipped.Shipped:
         ValueError: there is no such folder; the file is not whole; nobody knows which code trained it, or that code
             was never committed; or a network of this recipe ships already.
     """
-    file, place = Path(file), shipped.folder()
-    if place is None:
+    if (place := shipped.folder()) is None:
         raise ValueError(f"there is no folder of networks that ship: set {shipped.VARIABLE} to one, or unset it")
-    if (found := training.kept(file)) is None:
+    if (found := training.kept(Path(file))) is None:
         raise ValueError(f"{file} is not a whole file of weights of the cache with its checksum beside it")
     state, about = found
-    recipe, key = Recipe.read(json.loads(about["recipe"])), about["key"]
-    if recipe.key() != key:
-        raise ValueError(f"{file} is of {key}, but its recipe has the key {recipe.key()} here: recipes have changed")
+    recipe = Recipe.read(json.loads(about["recipe"]))
     if not about["commit"] or about["dirty"] != "false":
         why = "differed from its commit" if about["commit"] else "was in no repository"
         raise ValueError(f"{file} cannot ship: the code that trained it {why}. Commit the code and train it again")
-    if shipped.find(key):
+    if shipped.find(key := recipe.key()):
         raise ValueError(f"a network of {key} ships already; to replace it, remove its two files first")
     exact = models.build(recipe.model, **recipe.model_options).eval()
     exact.load_state_dict(state)
@@ -139,14 +129,11 @@ def retrain(key: str, keep: bool = False) -> dict:
         ValueError: no network of that key ships.
     """
     if (network := shipped.find(key)) is None:
-        known = "\n  ".join(one.facts["key"] for one in shipped.every()) or "none"
-        raise ValueError(f"no network {key!r} ships. There are:\n  {known}")
+        raise ValueError(f"no network {key!r} ships; there are {', '.join(one.path.stem for one in shipped.every())}")
     recipe = Recipe.read(network.facts["recipe"])
-    one = training.trained(recipe)
-    with _private_cache():
-        cache.remove(training.weights(recipe))  # of an earlier call; a training that was killed is resumed
-        other = training.trained(recipe, ships=False)
-        _, about = training.kept(training.weights(recipe))
+    cache.remove(file := training.weights(recipe))  # of an earlier call; a training that was killed is resumed
+    one, other = training.trained(recipe), training.trained(recipe, ships=False)
+    _, about = training.kept(file)
     found = {name: about[name] for name in _ABOUT} | {"seconds": float(about["seconds"])}
     found |= compare(one, other, _test_split(recipe))
     paths.write(paths.build() / "retrained" / f"{key}.json", json.dumps(found, indent=2) + "\n")
@@ -159,27 +146,8 @@ def _test_split(recipe: Recipe) -> LabelledSet:
     return datasets.load(recipe.data, "test", **recipe.data_options)
 
 
-@contextlib.contextmanager
-def _private_cache() -> Iterator[None]:
-    """While this holds, the cache has no weights but those that were trained anew; data and orders are shared."""
-    usual, before = cache.folder(), os.environ.get(cache.VARIABLE)
-    private = paths.build().resolve() / "retrained" / "cache"
-    private.mkdir(parents=True, exist_ok=True)
-    for folder in usual.iterdir():
-        link = private / folder.name
-        if folder.is_dir() and folder.name != "weights" and not link.exists():
-            link.symlink_to(folder, target_is_directory=True)
-    os.environ[cache.VARIABLE] = str(private)
-    try:
-        yield
-    finally:
-        os.environ.pop(cache.VARIABLE)
-        if before is not None:
-            os.environ[cache.VARIABLE] = before
-
-
 def _said(found: dict) -> str:
-    """What was found, for a reader."""
+    """The result of `compare` as a sentence."""
     (first, second), n = found["accuracy"], found["examples"]
     maps = ", ".join(f"{name} {'-' if r is None else f'{r:.3f}'}" for name, r in found["maps"].items())
     return (

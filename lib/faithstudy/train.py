@@ -29,7 +29,7 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
 
 
 def waiting(name: str, parameters: Mapping[str, Any], parts: int) -> list[int]:
-    """Which of so many parts of a notebook's networks hold one that does not ship, and so has to be trained."""
+    """List those of so many parts of a notebook's networks that hold one that does not ship and has to be trained."""
     from faithstudy.networks import shipped  # it brings torch
 
     asked = recipes(name, parameters)

@@ -136,7 +136,7 @@ def remove(path: Path) -> None:
 def once(
     path: Path, make: Callable[[], None], look: Callable[[], _Content | None], locked: Path | None = None
 ) -> _Content:
-    """What a file holds, which is made first where there is none that is whole.
+    """Return the content of a file, which is made first where there is none that is whole.
 
     A file that is there is read without a lock, so that a cache that may not be written serves what it holds.
 

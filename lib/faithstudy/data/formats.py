@@ -1,4 +1,4 @@
-"""File formats of the classic image and time-series sets: paths in, arrays out.
+"""File formats of the classic image and time-series sets: unpacked files and a split in, arrays out.
 
 A file that is not what its name says ends in an error of numpy or Pillow, or in arrays of another checksum.
 """
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from faithstudy.data.sources import Arrays, Files
 
 _SIDE = 32  # of a CIFAR image
 
@@ -26,13 +28,15 @@ def idx(path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # bytes are read-only
 
 
-def idx_pair(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Read [images, labels] in the idx format; return inputs uint8 [N, 1, H, W] and labels int64 [N]."""
-    images, labels = map(idx, paths)
+def mnist(files: Files, split: str) -> Arrays:
+    """Read images and labels by the names of MNIST; return inputs uint8 [N, 1, H, W] and labels int64 [N]."""
+    part = {"train": "train", "test": "t10k"}[split]
+    names = f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"
+    images, labels = (idx(files[name if name in files else f"{name}.gz"]) for name in names)
     return images[:, None], labels.astype(np.int64)
 
 
-def cifar_records(paths: list[Path], labels: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def cifar_records(paths: list[Path], labels: int = 1) -> Arrays:
     """Read the binary version of CIFAR: records of label bytes, then the red, green and blue planes, row by row.
 
     Args:
@@ -42,58 +46,33 @@ def cifar_records(paths: list[Path], labels: int = 1) -> tuple[np.ndarray, np.nd
     Returns:
         Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
     """
-    batches = [np.fromfile(path, np.uint8) for path in paths]
-    records = np.concatenate(batches).reshape(-1, labels + 3 * _SIDE**2)
-    pixels = np.ascontiguousarray(records[:, labels:]).reshape(-1, 3, _SIDE, _SIDE)
-    return pixels, records[:, labels - 1].astype(np.int64)
+    records = np.concatenate([np.fromfile(path, np.uint8) for path in paths]).reshape(-1, labels + 3 * _SIDE**2)
+    return records[:, labels:].reshape(-1, 3, _SIDE, _SIDE), records[:, labels - 1].astype(np.int64)
 
 
-def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Read CIFAR-10 as PNG sprites, one image a row, its pixels row by row; the last path is the JSON of labels.
-
-    Returns:
-        Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
-    """
-    *sprites, listing = paths
-    labels = np.array(json.loads(listing.read_text()), np.int64)
-    batches = []
-    for path in sprites:
-        with Image.open(path) as image:
-            batches.append(np.asarray(image).reshape(-1, _SIDE, _SIDE, 3).transpose(0, 3, 1, 2))  # [N, 3, 32, 32]
-    return np.ascontiguousarray(np.concatenate(batches)), labels
+def cifar10(files: Files, split: str) -> Arrays:
+    """Read a split of CIFAR-10: its binary version, or PNG sprites, one image a row, with the JSON of labels."""
+    batches = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]
+    if f"{batches[0]}.bin" in files:
+        return cifar_records([files[f"{name}.bin"] for name in batches])
+    sprites = [np.asarray(Image.open(files[f"{name}.png"])).reshape(-1, _SIDE, _SIDE, 3) for name in batches]
+    labels = json.loads(files[f"{split}_lables.json"].read_text())
+    return np.concatenate(sprites).transpose(0, 3, 1, 2), np.array(labels, np.int64)
 
 
-def photographs(paths: list[Path], classes: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Read photographs of one size, one a file, whose names begin with their class, as `Forest_12.jpg`.
-
-    Args:
-        paths: in the order of the arrays.
-        classes: labels are places in this list.
-
-    Returns:
-        Inputs uint8 [N, 3, H, W] and labels int64 [N].
-    """
-    inputs, labels = [], [classes.index(path.name.rsplit("_", 1)[0]) for path in paths]
-    for path in paths:
-        with Image.open(path) as image:
-            inputs.append(np.asarray(image.convert("RGB")).transpose(2, 0, 1))
-    return np.ascontiguousarray(np.stack(inputs)), np.array(labels, np.int64)
-
-
-def ts(paths: list[Path], length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def ts(path: Path, length: int | None = None) -> Arrays:
     """Read labelled time series in the text format .ts of the UEA and UCR archive.
 
     Header lines begin with @; after @data each line is one example: its channels, then its class, separated by colons;
     the values of a channel are separated by commas. The header names the classes, and labels are places in that list.
 
     Args:
-        paths: of one file.
+        path: of the file.
         length: steps of the arrays, so that two splits get the same; None: those of the longest series.
 
     Returns:
         Inputs float32 [N, T, C], NaN where a series has ended, and labels int64 [N].
     """
-    (path,) = paths
     header, _, body = path.read_text(encoding="utf-8").partition("@data")
     (names,) = (line.split()[2:] for line in header.splitlines() if line.lower().startswith("@classlabel true"))
     series, labels = [], []

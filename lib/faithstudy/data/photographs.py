@@ -9,13 +9,10 @@ import argparse
 import hashlib
 import logging
 import os
-import tarfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from faithstudy.data import cache, imagenet
-from faithstudy.data.sources import DatasetUnavailable, Download
+from faithstudy.data import cache, imagenet, sources
 
 FOLDER = "~/imagenet-sample-images"
 """Where the profile ``study`` looks for them."""
@@ -24,9 +21,8 @@ HOW = "python -m faithstudy.data.photographs fetches the study's (107 MB)"
 """What to do where they are not there."""
 
 COMMIT = "77c04c785f50d838dd2aab21e28bb81846604653"
-_SITE = "https://github.com/EliSchwartz/imagenet-sample-images"
 # GitHub makes the archive anew, not always of the same bytes: what is in it is compared.
-ARCHIVE = Download(f"{COMMIT}.tar.gz", None, (f"{_SITE}/archive/{COMMIT}.tar.gz",))
+ARCHIVE = sources.site(None, f"https://github.com/EliSchwartz/imagenet-sample-images/archive/{COMMIT}.tar.gz")
 """The repository of Eli Schwartz as it was in 2021."""
 
 NUMBER = 1000
@@ -44,7 +40,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def are_lacking(folder: str | None) -> bool:
-    """Whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
+    """Return whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
     path = Path(os.path.expanduser(folder or ""))  # as it is, where there is no such user
     return path == Path(FOLDER).expanduser() and not (path.is_dir() and any(path.iterdir()))
 
@@ -58,44 +54,27 @@ def fetch(folder: str | os.PathLike[str] = FOLDER) -> Path:
     Raises:
         DatasetUnavailable: they could not be fetched, are not those of the study, or the folder has something else.
     """
-    target, by_hand = Path(folder), cache.folder() / "by-hand" / FOLDER.removeprefix("~/") / ARCHIVE.name
-    try:
-        target = target.expanduser().resolve()
-        if target.exists() and not target.is_dir():
-            raise DatasetUnavailable(f"{target} is no folder: name another place")
-        if target.is_dir() and any(target.iterdir()):
-            return _compared(target)
-        with cache.scratch(target) as workplace:
-            path = by_hand if by_hand.is_file() else ARCHIVE.get(workplace)
-            with tarfile.open(path) as tar:
-                names = {name for member in tar if (name := Path(member.name).name).endswith(".JPEG")}
-            (unpacked := workplace / "unpacked").mkdir()
-            (flat := workplace / "photographs").mkdir()
-            ARCHIVE.unpack(path, unpacked, names)
-            for photograph in unpacked.rglob("*.JPEG"):
-                photograph.rename(flat / photograph.name)
-            if fingerprint(flat) != SHA256:
-                found = len([*flat.iterdir()])
-                raise DatasetUnavailable(f"the {found} photographs in {path} are not the {NUMBER} of the study")
-            flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
-    except (RuntimeError, OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
-        if isinstance(error, DatasetUnavailable):
-            raise
-        raise DatasetUnavailable(
-            f"The photographs could not be fetched ({type(error).__name__}: {error}). Put {ARCHIVE.addresses[0]} to "
-            f"{by_hand}, or the photographs of the repository into {target}"
-        ) from error
-    return target
-
-
-def _compared(target: Path) -> Path:
-    """The folder, if it has the photographs of the study and no other image."""
-    if fingerprint(target) != SHA256:
-        raise DatasetUnavailable(
+    target = Path(folder).expanduser().resolve()
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        source = sources.Source(ARCHIVE.addresses[0], (ARCHIVE,), lambda files, _: _put(files, target))
+        sources.obtain(FOLDER.removeprefix("~/"), (source,), {"photographs": None}, target)
+    elif fingerprint(target) != SHA256:
+        raise sources.DatasetUnavailable(
             f"{target} has {len(imagenet.images(target))} images, and they are not the {NUMBER} of the study: name "
             "another folder, or move what is in it"
         )
     return target
+
+
+def _put(files: sources.Files, target: Path) -> None:
+    """Move the photographs among unpacked files into a folder, all at once."""
+    photographs = [path for name, path in files.items() if name.endswith(".JPEG")]
+    (flat := photographs[0].parent / "photographs").mkdir()
+    for path in photographs:
+        path.rename(flat / path.name)
+    if fingerprint(flat) != SHA256:
+        raise ValueError(f"the {len(photographs)} photographs in it are not the {NUMBER} of the study")
+    flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -103,10 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m faithstudy.data.photographs", description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", nargs="?", default=FOLDER, help=f"where they go (default: {FOLDER})")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    logging.getLogger("pooch").setLevel(logging.WARNING)  # it would have the archive's own checksum written down
     try:
         print(f"{NUMBER} photographs, verified, {fetch(parser.parse_args(arguments).folder)}")
-    except (DatasetUnavailable, cache.CacheUnavailable) as error:
+    except (RuntimeError, cache.CacheUnavailable) as error:
         raise SystemExit(f"error: {error}") from None
 
 

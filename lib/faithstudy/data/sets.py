@@ -79,12 +79,9 @@ class ImageSet(LabelledSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         N, C, H, W = self.inputs.shape
-        if self.inputs.dtype != torch.uint8:
-            raise TypeError(f"inputs must be uint8, not {self.inputs.dtype}")
-        if len(self.mean) != C or len(self.std) != C:
-            raise ValueError(f"mean and std need one number for each of the {C} channels")
-        if self.masks is not None and (self.masks.shape != (N, H, W) or self.masks.dtype != torch.bool):
-            raise ValueError(f"masks must be bool {[N, H, W]}, not {self.masks.dtype} {list(self.masks.shape)}")
+        masked = self.masks is None or (self.masks.shape == (N, H, W) and self.masks.dtype == torch.bool)
+        if self.inputs.dtype != torch.uint8 or not len(self.mean) == len(self.std) == C or not masked:
+            raise ValueError(f"images must be uint8, mean and std of {C} channels, and masks bool {[N, H, W]}")
 
     def model_inputs(self, index: Index = slice(None)) -> Tensor:
         """Return (intensity / 255 - mean) / std of the images at `index`, float32 [n, C, H, W]."""
@@ -112,10 +109,9 @@ class SeriesSet(LabelledSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inputs.ndim != 3 or self.inputs.dtype != torch.float32:
-            raise TypeError(f"series must be float32 [N, T, C], not {self.inputs.dtype} {list(self.inputs.shape)}")
-        if not len(self.mean) == len(self.std) == self.inputs.shape[2]:
-            raise ValueError(f"mean and std need one number for each of the {self.inputs.shape[2]} channels")
+        _, _, C = self.inputs.shape
+        if self.inputs.dtype != torch.float32 or not len(self.mean) == len(self.std) == C:
+            raise ValueError(f"series must be float32 [N, T, C], and mean and std of {C} channels")
         if self.unit not in ("step", "value"):
             raise ValueError(f"unit must be 'step' or 'value', not {self.unit!r}")
 
@@ -154,8 +150,6 @@ class TextSet(LabelledSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inputs.ndim != 2 or self.inputs.dtype != torch.int64:
-            raise TypeError(f"texts must be int64 [N, T], not {self.inputs.dtype} {list(self.inputs.shape)}")
         if len(self) and not 0 <= int(self.inputs.min()) <= int(self.inputs.max()) < len(self.vocabulary):
             raise ValueError(f"token ids must be 0..{len(self.vocabulary) - 1}, the vocabulary's")
 

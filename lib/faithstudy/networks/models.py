@@ -6,6 +6,7 @@ vectors.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from deel import torchlip
@@ -66,6 +67,11 @@ class Residual(nn.Sequential):
         return x + super().forward(x)
 
 
+def _parts(features: nn.Module, *head: nn.Module) -> nn.Sequential:
+    """A network whose children `features` and `head` are known to explainers."""
+    return nn.Sequential(OrderedDict(features=features, head=nn.Sequential(*head)))
+
+
 @register
 def resnet9(classes: int = 10, channels: int = 3, width: int = 64) -> nn.Module:
     """ResNet-9 as in F-Fidelity (appendix C): width 64 gives 64-128-residual-256-512-residual.
@@ -81,59 +87,36 @@ def resnet9(classes: int = 10, channels: int = 3, width: int = 64) -> nn.Module:
         _convolution(4 * w, 8 * w, pool=True),
         Residual(_convolution(8 * w, 8 * w), _convolution(8 * w, 8 * w)),
     )
-    head = nn.Sequential(nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(8 * w, classes))
-    return nn.Sequential(OrderedDict(features=features, head=head))
+    return _parts(features, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(8 * w, classes))
+
+
+def _three_layers(channels: int, w: int, classes: int, *options: dict) -> nn.Module:
+    sizes = ((channels, w), (w, 2 * w), (2 * w, 4 * w))
+    layers = [_convolution(*size, **own) for size, own in zip(sizes, options, strict=True)]
+    return _parts(nn.Sequential(*layers), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * w, classes))
 
 
 @register
 def cnn3(classes: int = 10, channels: int = 3, width: int = 16) -> nn.Module:
     """Three convolutional layers and a linear one, the colored-MNIST model of F-Fidelity (appendix D.8)."""
-    w = width
-    features = nn.Sequential(
-        _convolution(channels, w, pool=True),
-        _convolution(w, 2 * w, pool=True),
-        _convolution(2 * w, 4 * w),
-    )
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * w, classes))
-    return nn.Sequential(OrderedDict(features=features, head=head))
+    return _three_layers(channels, width, classes, {"pool": True}, {"pool": True}, {})
 
 
 @register
 def strided(classes: int = 10, channels: int = 3, width: int = 16) -> nn.Module:
-    """Three convolutional layers of stride 2 and a linear one: for searches that ask millions of questions."""
-    w = width
-    features = nn.Sequential(
-        _convolution(channels, w, stride=2),
-        _convolution(w, 2 * w, stride=2),
-        _convolution(2 * w, 4 * w, stride=2),
-    )
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * w, classes))
-    return nn.Sequential(OrderedDict(features=features, head=head))
+    """Three convolutional layers of stride 2 and a linear one: for searches with millions of model evaluations."""
+    return _three_layers(channels, width, classes, *[{"stride": 2}] * 3)
 
 
 @register
 def vit(
-    classes: int = 10,
-    channels: int = 3,
-    size: int = 32,
-    patch: int = 4,
-    dim: int = 128,
-    depth: int = 6,
-    heads: int = 8,
+    classes: int = 10, channels: int = 3, size: int = 32, patch: int = 4, dim: int = 128, depth: int = 6, heads: int = 8
 ) -> nn.Module:
     """A small Vision Transformer, by default that of F-Fidelity (appendix C): patch 4, dim 128, depth 6, heads 8."""
     import timm  # with torchvision it takes two seconds, which most pages save
 
-    return timm.models.vision_transformer.VisionTransformer(
-        img_size=size,
-        patch_size=patch,
-        in_chans=channels,
-        num_classes=classes,
-        embed_dim=dim,
-        depth=depth,
-        num_heads=heads,
-        mlp_ratio=2.0,
-    )
+    shape = {"img_size": size, "patch_size": patch, "in_chans": channels, "num_classes": classes, "embed_dim": dim}
+    return timm.models.vision_transformer.VisionTransformer(**shape, depth=depth, num_heads=heads, mlp_ratio=2.0)
 
 
 @register
@@ -180,7 +163,7 @@ class Grouped(nn.Module):
 
 @torch.inference_mode()
 def representation(network: nn.Module, x: Tensor, batch_size: int = 256) -> Tensor:
-    """What the last linear layer of a network sees of inputs [N, *S]: [N, D]."""
+    """Inputs of the last linear layer of a network, for inputs [N, *S] of its own: [N, D]."""
     *_, last = (module for module in network.modules() if isinstance(module, nn.Linear))
     seen = []
     hook = last.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
@@ -218,7 +201,7 @@ def bilstm(classes: int = 4, channels: int = 6, width: int = 128, layers: int = 
     `width` counts both directions together, as in TimeX: 128 is 64 each. The mean over time goes into a hidden layer.
     """
     features = BidirectionalLSTM(channels, width // 2, layers, batch_first=True, bidirectional=True)
-    return nn.Sequential(OrderedDict(features=features, head=_hidden_layer(width, classes)))
+    return _parts(features, *_hidden_layer(width, classes))
 
 
 class TimeLast(nn.Module):
@@ -240,8 +223,7 @@ def cnn1d(classes: int = 4, channels: int = 6, width: int = 128) -> nn.Module:
         return [nn.Conv1d(inputs, width, size, padding=size // 2), nn.ReLU(), nn.MaxPool1d(2)]
 
     features = nn.Sequential(TimeLast(), *layer(channels, 7), *layer(width, 3), *layer(width, 3))
-    head = nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten(), *_hidden_layer(width, classes))
-    return nn.Sequential(OrderedDict(features=features, head=head))
+    return _parts(features, nn.AdaptiveAvgPool1d(1), nn.Flatten(), *_hidden_layer(width, classes))
 
 
 def _hidden_layer(width: int, classes: int) -> nn.Sequential:
@@ -364,8 +346,8 @@ def resnet18(classes: int = 10, channels: int = 3, width: int = 64, dropout: flo
         outputs = width * 2**depth
         layers += [BasicBlock(inputs, outputs, stride=2 if depth else 1), BasicBlock(outputs, outputs, stride=1)]
         inputs = outputs
-    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(inputs, classes))
-    return nn.Sequential(OrderedDict(features=nn.Sequential(*layers), head=head))
+    head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(inputs, classes)
+    return _parts(nn.Sequential(*layers), *head)
 
 
 class Scale(nn.Module):
@@ -379,9 +361,23 @@ class Scale(nn.Module):
         """The product."""
         return self.factor * x
 
-    def extra_repr(self) -> str:
-        """The constant, as part of the network's description."""
-        return f"factor={self.factor}"
+
+def _shallow(
+    sizes: tuple[int, int, int, int], convolution: Callable, between: Callable, linear: Callable
+) -> nn.Sequential:
+    """Three convolutions and a linear layer; `between` makes what follows a convolution, the pooling second.
+
+    The sizes are channels, width, side of the images, classes.
+
+    Raises:
+        ValueError: an image side that three poolings do not divide.
+    """
+    channels, width, size, classes = sizes
+    if size % 8:
+        raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
+    layers = [convolution(channels, width), *between(), convolution(width, 2 * width), *between()]
+    features = nn.Sequential(*layers, convolution(2 * width, 2 * width))
+    return _parts(features, between()[1], nn.Flatten(), linear(2 * width * (size // 8) ** 2, classes))
 
 
 @register
@@ -398,52 +394,28 @@ def lipschitz(
     Raises:
         ValueError: an image side that three poolings do not divide.
     """
-    if size % 8:
-        raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
-
-    def convolution(inputs: int, outputs: int) -> nn.Module:
-        return torchlip.SpectralConv2d(inputs, outputs, 3, padding=1, eps_bjorck=None)
-
-    def rest() -> list[nn.Module]:
-        return [torchlip.LPReLU(), torchlip.ScaledAvgPool2d(2), nn.Dropout(dropout)]
-
-    features = nn.Sequential(
-        convolution(channels, width),
-        *rest(),
-        convolution(width, 2 * width),
-        *rest(),
-        convolution(2 * width, 2 * width),
+    network = _shallow(
+        (channels, width, size, classes),
+        convolution=partial(torchlip.SpectralConv2d, kernel_size=3, padding=1, eps_bjorck=None),
+        between=lambda: [torchlip.LPReLU(), torchlip.ScaledAvgPool2d(2), nn.Dropout(dropout)],
+        linear=partial(torchlip.SpectralLinear, eps_bjorck=None),
     )
-    head = nn.Sequential(
-        torchlip.ScaledAvgPool2d(2),
-        nn.Flatten(),
-        torchlip.SpectralLinear(2 * width * (size // 8) ** 2, classes, eps_bjorck=None),
-        Scale(scale),
-    )
-    return nn.Sequential(OrderedDict(features=features, head=head))
+    network.head.append(Scale(scale))
+    return network
 
 
 @register
 def unbounded(classes: int = 10, channels: int = 3, size: int = 32, width: int = 48, dropout: float = 0.2) -> nn.Module:
-    """The layers of `lipschitz` without its bound: tells what the bound does from what so few layers do.
+    """The layers of `lipschitz` without its bound: shows what the bound does beyond what so few layers do.
 
     `features` ends where that of `lipschitz` does.
 
     Raises:
         ValueError: an image side that three poolings do not divide.
     """
-    if size % 8:
-        raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
-
-    def rest() -> list[nn.Module]:
-        return [nn.PReLU(), nn.AvgPool2d(2), nn.Dropout(dropout)]
-
-    features = nn.Sequential(
-        nn.Conv2d(channels, width, 3, padding=1),
-        *rest(),
-        nn.Conv2d(width, 2 * width, 3, padding=1),
-        *rest(),
-        nn.Conv2d(2 * width, 2 * width, 3, padding=1),
+    return _shallow(
+        (channels, width, size, classes),
+        convolution=partial(nn.Conv2d, kernel_size=3, padding=1),
+        between=lambda: [nn.PReLU(), nn.AvgPool2d(2), nn.Dropout(dropout)],
+        linear=nn.Linear,
     )
-    head = nn.Sequential(nn.AvgPool2d(2), nn.Flatten(), nn.Linear(2 * width * (size // 8) ** 2, classes))
-    return nn.Sequential(OrderedDict(features=features, head=head))

@@ -14,7 +14,7 @@ PRECISIONS: set[str] = set()
 
 
 def about() -> dict[str, str]:
-    """What made something here and now: commit and dirty (of this package's code), cpu, date; "" is unknown."""
+    """Describe the origin of what is made now: commit and dirty (of this package), cpu, date; "" is unknown."""
     commit, dirty = _commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return {"commit": commit, "dirty": dirty, "cpu": processor(), "date": date}
@@ -58,7 +58,7 @@ def _first(*folders: Path) -> Path | None:
 
 
 def git(folder: Path, *arguments: str) -> str | None:
-    """What git says in a folder; None: there is no git, or it refuses."""
+    """Return the output of git in a folder; None: there is no git, or it refuses."""
     command = ["git", "-C", str(folder), *arguments]
     try:
         return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()

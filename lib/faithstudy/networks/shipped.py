@@ -72,8 +72,8 @@ def folder() -> Path | None:
         if not path.is_dir():
             raise FileNotFoundError(f"{VARIABLE} is {named}, which is no folder")
         return path
-    found = origins.repository()
-    return found / "data" / "networks" if found and (found / "data" / "networks").is_dir() else None
+    path = (found := origins.repository()) and found / "data" / "networks"
+    return path if path and path.is_dir() else None
 
 
 def find(key: str) -> Shipped | None:

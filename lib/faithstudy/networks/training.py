@@ -109,18 +109,12 @@ class Recipe:
     version: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.mask_share <= 1:
-            raise ValueError(f"expected mask_share between 0 and 1, but got {self.mask_share}")
-        if not 0 <= self.switched <= 1:
-            raise ValueError(f"expected a share of switched labels between 0 and 1, but got {self.switched}")
-        if self.fold is not None and not 0 <= self.fold[0] < self.fold[1]:
-            raise ValueError(f"expected a fold (i, k) with 0 <= i < k, but got {tuple(self.fold)}")
-        if self.epochs < 1 or self.batch < 1:
-            raise ValueError(f"expected at least one epoch and one image a step, but got {self.epochs}, {self.batch}")
-        if self.precision not in ("float32", "bfloat16") or self.schedule not in _SCHEDULES:
-            raise ValueError(f"unknown precision {self.precision!r} or schedule {self.schedule!r}")
-        if self.optimiser not in _OPTIMISERS:
-            raise ValueError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(_OPTIMISERS)}")
+        shares = 0 <= self.mask_share <= 1 and 0 <= self.switched <= 1
+        if not shares or (self.fold is not None and not 0 <= self.fold[0] < self.fold[1]):
+            raise ValueError(f"expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got {self}")
+        known = self.optimiser in _OPTIMISERS and self.schedule in _SCHEDULES
+        if not known or self.precision not in ("float32", "bfloat16") or self.epochs < 1 or self.batch < 1:
+            raise ValueError(f"unknown optimiser, schedule or precision, or no epoch or example a step: {self}")
 
     @classmethod
     def read(cls, values: Mapping) -> "Recipe":
@@ -141,10 +135,9 @@ class Recipe:
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def _choices(self) -> dict:
-        """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
-        chosen = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != _default(f)
-        }
+        """Return what differs from the defaults: a field that is added later leaves older names alone."""
+        plain = vars(Recipe(self.data, self.model, self.epochs))
+        chosen = {name: value for name, value in vars(self).items() if name in _REQUIRED or value != plain[name]}
         return chosen | ({"start": self.start._choices()} if self.start else {})
 
 
@@ -153,8 +146,7 @@ def _orders_name(orders: str | Mapping) -> str:
     return orders if isinstance(orders, str) else orders["name"]
 
 
-def _default(field: dataclasses.Field):
-    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+_REQUIRED = ("data", "model", "epochs")
 
 
 def trained(recipe: Recipe, device: torch.device | str | None = None, *, ships: bool = True) -> nn.Module:
@@ -195,13 +187,8 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
         with torch.backends.mkldnn.flags(enabled=torch.backends.mkldnn.enabled and not _overrun(recipe)):
             state = _train(dataclasses.replace(recipe, precision=precision), device, diary).state_dict()
         start = recipe.start and shipped.find(recipe.start.key())
-        about = {
-            "recipe": json.dumps(dataclasses.asdict(recipe), default=str),
-            "key": recipe.key(),
-            "start": start.facts["sha256"] if start else "",
-            "device": diary.device,
-            "precision": precision,
-        }
+        about = {"recipe": json.dumps(dataclasses.asdict(recipe), default=str), "key": recipe.key()}
+        about |= {"start": start.facts["sha256"] if start else "", "device": diary.device, "precision": precision}
         _write(path, {name: value.contiguous() for name, value in state.items()}, about, diary.seconds())
         cache.remove(diary.path)
 
@@ -209,7 +196,7 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
 
 
 def _overrun(recipe: Recipe) -> bool:
-    """Whether oneDNN would write beyond its memory in training.
+    """Return whether oneDNN would write beyond its memory in training.
 
     Its backward pass of a 1 x 1 convolution with a stride does where the inputs are channels-last and have fewer
     channels than a block of the processor, 8 with AVX2 and 16 with AVX-512: the process dies, hangs or learns from
@@ -233,8 +220,7 @@ def kept(path: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
     except SafetensorError:
         return None
     size = int.from_bytes(content[:8], "little")  # safetensors reads the header of files only
-    about = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    about["sha256"] = hashlib.sha256(content).hexdigest()
+    about = json.loads(content[8 : 8 + size]).get("__metadata__", {}) | {"sha256": hashlib.sha256(content).hexdigest()}
     return (tensors, about) if about.get("file") == path.stem else None
 
 
@@ -254,7 +240,7 @@ def blocks(count: int, k: int) -> Tensor:
 
 
 def seen(recipe: Recipe, count: int) -> Tensor:
-    """Which training examples a recipe's network is trained on, of the `count` of its data set: positions, int64 [n].
+    """Positions of the training examples that a recipe's network is trained on, of `count` in its data set: int64 [n].
 
     Raises:
         ValueError: as `blocks`.
@@ -291,8 +277,7 @@ def accuracy_of(recipe: Recipe, examples: int | None = None) -> float:
         recipe: of the network.
         examples: so many of the split, where it must be looked at; None: all.
     """
-    found = shipped.find(recipe.key())
-    if found is not None and "rounding" in found.facts:
+    if found := shipped.find(recipe.key()):
         return found.facts["rounding"]["accuracy"][1]
     return accuracy(trained(recipe), datasets.load(recipe.data, "test", **recipe.data_options).take(slice(examples)))
 
@@ -408,8 +393,7 @@ class _Diary:
             return 0
         for name, part in parts.items():
             part.load_state_dict(state[name])
-        self._before = state["seconds"]
-        before = state["device"]
+        self._before, before = state["seconds"], state["device"]
         self.device = before if before.endswith(self.device) else f"{before}, {self.device}"
         _log.warning("resuming %s after epoch %d", self._belongs[0], state["epoch"])
         return state["epoch"]
@@ -462,9 +446,9 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         if recipe.augment:
             x = _augment(x, generator)
         if recipe.mask_share:
-            options = {"present": data.present(index), "absent": data.ABSENT, "channels": recipe.mask_channels}
-            options["exactly"] = recipe.mask_exactly
-            x = mask_features(x, features, recipe.mask_share, generator, **options)
+            own = {"present": data.present(index), "absent": data.ABSENT}
+            own |= {"channels": recipe.mask_channels, "exactly": recipe.mask_exactly}
+            x = mask_features(x, features, recipe.mask_share, generator, **own)
         if recipe.orders is not None:
             own = features.max() + 1 if data.present(index) is None else data.present(index).sum(1, keepdim=True)
             lost = (torch.rand(len(x), 1, generator=generator) * (own + 1)).long()  # 0 .. all, equally likely
@@ -508,8 +492,6 @@ def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, str], second
 
 def _use(kind: str, name: str, about: dict[str, str]) -> None:
     """Note for the provenance of a page that these tensors are used."""
-    names = ("sha256", "commit", "torch", "device", "cpu", "date")
-    known = {name: about.get(name) or None for name in names}
-    dirty = {"true": True, "false": False}.get(about.get("dirty", ""))
-    ships = {"shipped": True} if about.get("shipped") else {}
-    origins.use(kind, name, **known, dirty=dirty, seconds=float(about["seconds"]), **ships)
+    known = {name: about.get(name) or None for name in ("sha256", "commit", "torch", "device", "cpu", "date")}
+    known |= {"dirty": about["dirty"] == "true" if about.get("dirty") else None, "seconds": float(about["seconds"])}
+    origins.use(kind, name, **known, **({"shipped": True} if about.get("shipped") else {}))

@@ -36,7 +36,10 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
     if name not in timm.list_models():
         raise ValueError(f"timm has no network {name!r}; see timm.list_models('vit_*') and timm.list_models('deit_*')")
     if weights is not None:
-        file = _file(name, data, Path(weights))
+        folder = Path(weights).expanduser()
+        named = [folder / f"{name}-{data}{suffix}" for suffix in _SUFFIXES]
+        if (file := next(filter(Path.is_file, named), None)) is None:
+            raise DatasetUnavailable(f"there is no {named[0].name} (or {', '.join(_SUFFIXES[1:])}) in {folder}")
         source = f"the file {file.name}"
         network = timm.create_model(name, num_classes=classes, checkpoint_path=str(file))
     elif data.startswith("imagenet"):
@@ -71,11 +74,3 @@ def view(images: ImageSet, network: VisionTransformer) -> Tensor:
     if tuple(pixels.shape[-2:]) != tuple(size):
         pixels = interpolate(pixels, size, mode="bilinear", align_corners=False, antialias=True)
     return (pixels - mean) / std
-
-
-def _file(name: str, data: str, folder: Path) -> Path:
-    wanted = [folder.expanduser() / f"{name}-{data}{suffix}" for suffix in _SUFFIXES]
-    found = [path for path in wanted if path.is_file()]
-    if not found:
-        raise DatasetUnavailable(f"there is no {wanted[0].name} (or {', '.join(_SUFFIXES[1:])}) in {folder}")
-    return found[0]

