@@ -253,7 +253,7 @@ rule notebook:
     output:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
-    threads: lambda w: threads(profiles.needs(w.name).alone)
+    threads: lambda w: threads(profiles.needs(w.name).alone and (MEASURED or w.name not in RECORDED))  # it measures times
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
