@@ -17,13 +17,13 @@ from urllib.parse import unquote
 
 import yaml
 
-from faithstudy import dependencies, pairs, parameters, paths, profiles, records, weights
+from faithstudy import dependencies, pairs, parameters, paths, profiles, weights
 
 PROFILE = config.get("profile", "study")
 RECORD = bool(config.get("record"))  # make record: the tables of one notebook are measured anew
 if RECORD:
     os.environ["FAITHLAB_RECORD"] = unquote(str(config["record"]))
-MEASURED = RECORD or PROFILE != records.PROFILE  # else pages show what is recorded
+MEASURED = RECORD or PROFILE != paths.PROFILE  # else pages show what is recorded
 BUILD = os.path.relpath(paths.build())
 BOOK = f"{BUILD}/{PROFILE}"
 
@@ -41,7 +41,7 @@ def files(*patterns):
 # What the pages of the book show of the library and of what is recorded.
 SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/**/*.py", "data/**/*", "requirements.lock")
 NOTEBOOKS = paths.pages()
-RECORDED = {name for name in NOTEBOOKS if paths.recorded(name, records.PROFILE).is_dir()}
+RECORDED = {name for name in NOTEBOOKS if paths.recorded(name, paths.PROFILE).is_dir()}
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
 ONE = unquote(str(config.get("notebook") or ""))
@@ -78,7 +78,7 @@ def threads(alone=False):
 # What is wrong with the parameters is said in a few lines, before Snakemake says anything.
 try:
     GIVEN = parameters.split(WRITTEN)
-    BASE = records.RECORDING if RECORD else PROFILE  # the folder of runs whose parameters are the profile's
+    BASE = paths.RECORDING if RECORD else PROFILE  # the folder of runs whose parameters are the profile's
     MEASURED = MEASURED or bool(GIVEN)
     if ONE:
         RUN = BASE if RECORD else profiles.label(ONE, PROFILE, resolved(ONE, "own"), parameters.given(GIVEN))

@@ -181,7 +181,7 @@ class Scores:
         Raises:
             ValueError: no such label, a value that no row has, or a combination that no row has.
         """
-        found = set(range(len(self.blocks)))
+        found: set[int] | None = None
         for name, given in labels.items():
             places = self._having(name)
             given = given.tolist() if hasattr(given, "tolist") else given
@@ -190,8 +190,9 @@ class Scores:
             absent = [v for v in given if v is not None and v not in places]
             if absent:
                 raise ValueError(f"no row has {name} {str(absent)[1:-1]}; there are {str(self.labels(name))[1:-1]}")
-            found &= {at for v in given for at in places.get(v, ())}
-        return Scores(self.blocks[at] for at in sorted(found))
+            own = {at for v in given for at in places.get(v, ())}
+            found = own if found is None else found & own
+        return Scores(self.blocks if found is None else [self.blocks[at] for at in sorted(found)])
 
     def labelled(self, **labels: Label) -> "Scores":
         """Replace labels of all rows; None: the label does not apply.

@@ -22,7 +22,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithstudy import kernels, paths, profiles, provenance, records
+from faithstudy import kernels, paths, profiles, provenance
 from faithstudy.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
@@ -98,9 +98,9 @@ def execute(
     """
     parameters = profiles.resolve(name, profile, overrides)
     label = profiles.label(name, profile, parameters, overrides or ())
-    label = records.RECORDING if provenance.recording() else label
-    kept = label in (records.PROFILE, records.RECORDING) and "all" not in provenance.recording()
-    if not (kept and paths.recorded(name, records.PROFILE).is_dir()):  # else what needs them is measured already
+    label = paths.RECORDING if provenance.recording() else label
+    kept = label in (paths.PROFILE, paths.RECORDING) and "all" not in provenance.recording()
+    if not (kept and paths.recorded(name, paths.PROFILE).is_dir()):  # else what needs them is measured already
         profiles.require_files({name: parameters})
     built = paths.executed(name, label)
     out = Path(out) if out else built
@@ -257,7 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line of :func:`execute`."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.execute", description=__doc__)
     parser.add_argument("name", help="notebook, for example f-fidelity/images")
-    parser.add_argument("--profile", default=records.PROFILE, choices=profiles.PROFILES)
+    parser.add_argument("--profile", default=paths.PROFILE, choices=profiles.PROFILES)
     parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
     parser.add_argument(
         "--part", nargs=2, type=int, metavar=("I", "N"), help="only the I-th of N parts of its images; 0: what all need"

@@ -18,6 +18,12 @@ PAPERS = {
 """Folders of notebooks, and the papers that they are about, as the book calls them."""
 
 
+PROFILE = "study"
+"""The profile of the records: the notebooks' own parameters."""
+RECORDING = f"{PROFILE}+record"
+"""The folder of the build folder in which ``make record`` measures."""
+
+
 def root() -> Path:
     """Folder of the repository (the one that holds ``notebooks/profiles.yml``).
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from faithstudy import paths, profiles, records
+from faithstudy import paths, profiles
 
 PLUGINS = {"slurm": "sbatch"}
 """By kind of cluster, which is what Snakemake's plugin is called after: a command that must be there."""
@@ -26,7 +26,7 @@ def missing(profile: str, cluster: str = "") -> list[str]:
     """
     lines = _cluster(cluster) if cluster else [*_memory(), *_gpu(profile)]
     try:
-        measured = [n for n in paths.pages() if profile != records.PROFILE or not paths.recorded(n, profile).is_dir()]
+        measured = [n for n in paths.pages() if profile != paths.PROFILE or not paths.recorded(n, profile).is_dir()]
         profiles.require_files({name: profiles.resolve(name, profile) for name in measured})
     except ValueError as error:
         lines += [

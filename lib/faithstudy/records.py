@@ -11,6 +11,7 @@ import functools
 import hashlib
 import io
 import json
+import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,15 +25,10 @@ import torch
 
 from faithlab.scores import Block, Label, Scores
 from faithstudy import paths
+from faithstudy.paths import PROFILE, RECORDING
 
-PROFILE = "study"
-"""The profile of the records: the notebooks' own parameters."""
-RECORDING = f"{PROFILE}+record"
-"""The folder of the build folder in which ``make record`` measures."""
 TAKEN = "taken from the record"
 """What a run that records some tables says of the others."""
-MOVED = 1e-3
-"""A number that differs by less of its range stays as it is recorded where a verdict is judged again."""
 LEAST = 10
 """Inputs whose mean is compared, at least: of fewer, one that rounding turns moves it by itself, and is counted."""
 
@@ -159,7 +155,7 @@ class Rounding(NamedTuple):
 
     Attributes:
         near: two numbers agree within this share of the range of their metric's values on the same data and network.
-        few: of all numbers of a table that may differ by more. Two may in any: of few numbers two are no small share.
+        few: of all numbers of a table that may differ by more; of few numbers as many more as chance may add.
         shift: of that range, by which the mean of a metric and explainer may move over at least `LEAST` rows.
     """
 
@@ -186,7 +182,7 @@ class Agreement:
         differing: those that are not near each other, or that only one has, a row each.
         shift: the largest distance of the means of one metric, explainer and level over at least `LEAST` inputs, as a
             share of the range, the one number that differs most left out; 0: no rows have so many inputs.
-        patched: the recorded table with the rows that were measured again in their places.
+        patched: the recorded table with the numbers that differ in their places.
         rounding: how far they may differ.
     """
 
@@ -201,7 +197,8 @@ class Agreement:
     @property
     def holds(self) -> bool:
         """Whether what differs is no more than rounding makes."""
-        few = len(self.differing) <= max(2, self.rounding.few * self.values)
+        expected = self.rounding.few * self.values
+        few = len(self.differing) <= expected + 4 * math.sqrt(expected) + 2  # of few numbers chance decides
         return self.values > 0 and few and self.shift <= self.rounding.shift
 
     def __str__(self) -> str:
@@ -252,9 +249,7 @@ def _scores(again: Scores, kept: Scores, rounding: Rounding) -> Agreement:
             one, count = moved[moved.abs().argmax()], max(1, int((~(now - then).isnan()).sum()))
             shift = max(shift, float((moved.sum() - one).abs()) / count / span)
         put = other.values.clone()
-        moved_far = (now - then).abs() > MOVED * span  # or one is missing
-        moved_far |= now.isnan() != then.isnan()
-        put[others[:, None], other_sizes[None]] = torch.where(moved_far, now, then).to(put.dtype)
+        put[others[:, None], other_sizes[None]] = torch.where(same, then, now).to(put.dtype)
         patched[block.key] = replace(other, values=put)
     inputs = (len({(b.labels["dataset"], image) for b in of for image in b.images.tolist()}) for of in (again, kept))
     whole = Scores(patched.get(block.key, block) for block in kept)
@@ -342,7 +337,7 @@ def differing(page: str) -> Path:
     return paths.build() / "again" / page / "differing"
 
 
-def first_and_one_more(inputs: int, rotation: int, count: int = 4) -> Sequence[int]:
+def first_and_one_more(inputs: int, rotation: int, count: int = 2) -> Sequence[int]:
     """The places of the inputs that a build measures again: the first ones, and a block that rotates.
 
     Args:

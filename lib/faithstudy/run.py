@@ -416,7 +416,7 @@ class Run:
     def _changed(self, table: str) -> str:
         """What of the code that a recorded table rests on has changed since a build agreed with it, in words."""
         about, now = (self._record or {}).get("tables", {}).get(table, {}), self._rests_on.get(table, {})
-        if not about.get("rests_on") or about["rests_on"] == _digest(now):
+        if not (about.get("rests_on") and "code" in self._record) or about["rests_on"] == _digest(now):
             return ""
         changed = [file for file, of in now.items() if file != "the page" and self._record["code"].get(file) != of]
         return f"; its code has changed: {', '.join(changed) or 'the page'}"

@@ -138,7 +138,7 @@ Markdown(
 # Remove the first tenth of the ranking, then two tenths, and so on to all of it. A good explanation names what matters, so
 # the class should be lost soon. From the other end, the class should live long.
 
-# %% mystnb={"figure": {"caption": "What is removed, and what the network says: the probability of the class, and whether it is still recognised (✓) or lost (✗). First row: the most relevant pixels go first. Second row: the least relevant go first. Third row: the control. Removed pixels get the image's mean colour.", "name": "one-image-deletion"}, "image": {"alt": "Three rows of seven copies of the photograph with more and more pixels replaced by a flat colour. With the most relevant pixels first a region disappears; with the random ranking dots all over the image do. The probability of the class stands below each."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "What is removed, and what the network says: the probability of the class, and whether it is still recognised (\u2713) or lost (\u2717). First row: the most relevant pixels go first. Second row: the least relevant go first. Third row: the control. Removed pixels get the image's mean colour.", "name": "one-image-deletion"}, "image": {"alt": "Three rows of seven copies of the photograph with more and more pixels replaced by a flat colour. With the most relevant pixels first a region disappears; with the random ranking dots all over the image do. The probability of the class stands below each."}} tags=["hide-input"]
 ways = {f"{name}\nmost first": ("AOPC", name), f"{name}\nleast first": ("Comp.", name), "random": ("AOPC", "random")}
 steps = [0, 1, 2, 3, 5, 7, 9]
 strip({row: deleted[of][0][steps] for row, of in ways.items()}, [f"{10 * k} % removed" for k in steps], "mean", 4.1)
@@ -334,7 +334,7 @@ Markdown(
 # correlation is the number. It is a noisy one: with a hundred sets,
 # chance alone makes correlations of up to about 0.2.
 
-# %% mystnb={"figure": {"caption": "A point for each random set of pixels: the sum of its relevance against what the logit of the class loses without it. µFidelity is the correlation.", "name": "one-image-sums"}, "image": {"alt": "Two scatter plots of the loss against the sum of relevance, one for the explanation and one for the random ranking; both are clouds with little slope."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A point for each random set of pixels: the sum of its relevance against what the logit of the class loses without it. \u00b5Fidelity is the correlation.", "name": "one-image-sums"}, "image": {"alt": "Two scatter plots of the loss against the sum of relevance, one for the explanation and one for the random ranking; both are clouds with little slope."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(7.5, 3.0), sharey=True)
 for axes, ranking in zip(panels, rankings, strict=True):
     keep, answers, value = heard("µFidelity", ranking)

@@ -139,7 +139,7 @@ parts = {paper: duels(pairs) for paper, pairs in papers.items()}
 away = pd.concat([differences(of).assign(home=home[paper]) for paper, of in parts.items()], ignore_index=True)
 run.save(away, "away")
 
-# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and \u2212: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input", "answer"]
 duel_map(away)
 
 # %% tags=["hide-input"]
@@ -312,7 +312,7 @@ run.why("fi-fifty", *possible)
 # | **remove some** of the most relevant, at random, in place of all | RFid+ and Fid+, RFid− and Fid− |
 # | **fine-tune** the network for that, and remove at most a tenth | FFid+ and RFid+, FFid− and RFid− |
 
-# %% mystnb={"figure": {"caption": "What a choice does to T on single inputs, in every trial and on every kind of network. + and −: the 95 % interval lies above or below 0.", "name": "fi-choices"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of metrics that differ in one choice."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "What a choice does to T on single inputs, in every trial and on every kind of network. + and \u2212: the 95 % interval lies above or below 0.", "name": "fi-choices"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of metrics that differ in one choice."}} tags=["hide-input"]
 choices = duels(
     [
         ("AOPC", "AUC"),

@@ -385,25 +385,25 @@ one_of = {kind: chosen(kind, ranking) for kind, ranking in by_kind.items()}
 Markdown("\n".join(f"- *{kind}*, {by_kind[kind]}: {how}." for kind, (*_, how) in one_of.items()))
 
 
-# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles")
 
-# %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles", searched=True)
 
-# %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("photographs")
 
-# %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("photographs", searched=True)
 
-# %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("phrases")
 
-# %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("sentences")
 
-# %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap \u03b2; triangles: the knee that the cap makes.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("spans")
 
 # %% [markdown]

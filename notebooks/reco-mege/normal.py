@@ -84,7 +84,7 @@ def family_of(data, s, images):
     return cross_trained.family(own, images, name="ResNet-18", training_seed=s)
 
 
-few = min(60, images or 60)  # pictures, in figures and where the record is measured again
+few = min(24, images or 24)  # pictures, in figures and where the record is measured again
 
 # %% [markdown]
 # ## Explanations

@@ -128,7 +128,7 @@ def measure(names, images, tested):
     return Scores.concat(parts)
 
 
-few = min(60, images or 60)  # pictures, in the figure and where the record is measured again
+few = min(24, images or 24)  # pictures, in the figure and where the record is measured again
 shipped = partial(measure, [*models], few, 8)
 scores = run.table("scores", partial(measure, [*asked], images, test_limit), again=shipped)
 right = {name: stats.estimate(scores, metric="accuracy", network=name) for name in asked}

@@ -222,7 +222,7 @@ Markdown(
 
 # %% [markdown]
 # ## As the patches go (Figure 2b)
-
+#
 # Above the probability of the class, below its logit. The orders are the same: TRACE-p and the greedy search have sought theirs by
 # the probability, so that on logits another order may do better. [](settings) has TRACE-y, the search on logits.
 

@@ -259,7 +259,7 @@ def measure():
 
 def without_searches():
     """What the explainers reach on some images and a photograph."""
-    some = small(training_seeds[0]).part(torch.arange(4)), large(networks[0]).part(torch.arange(1))
+    some = small(training_seeds[0]).part(torch.arange(2)), large(networks[0]).part(torch.arange(1))
     asked = [(by_reference(reference), task, explained(task)) for task in some for reference in references]
     return Scores.concat(evaluate(*each) for each in asked)
 
@@ -448,7 +448,7 @@ def of_all():
 
 # A probability of one masked photograph may move by more than its mean: the record is of bfloat16.
 wide = records.BFLOAT16._replace(few=0.15)
-few = partial(of_installation, min(4, deletion_photographs))
+few = partial(of_installation, min(2, deletion_photographs))
 deletion = run.table("random_deletion", of_all, again=few, rounding=wide)
 most = [*deletion.labels("dataset")][-1]  # that of the folder, where there is one
 left = stats.Statistic(stats.mean, within=(0.0, 1.0))  # of a probability
