@@ -75,6 +75,9 @@ def test_the_face_that_was_edited_counts_however_old_it_is(pair, capsys, face):
     assert pairs.main([]) == 0
     assert capsys.readouterr().out == ""
     assert before == (pair.read_bytes(), pair.with_suffix(".ipynb").read_bytes())
+    edit(edited, "found", "found again", older=True)  # and once more before it is committed
+    assert pairs.main([]) == 0
+    assert "found again" in said(other)
 
 
 def test_where_both_were_edited_nothing_is_written(pair, capsys):

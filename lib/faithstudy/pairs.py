@@ -1,11 +1,13 @@
 """Bring a notebook's two faces together, ``.py`` and ``.ipynb``: ``python -m faithstudy.pairs``.
 
-jupytext writes the face that was not edited. Which one was is told by git's last commit, not by times, which a checkout
-sets by chance. Where both were edited nothing is written.
+jupytext writes the face that was not edited. Which one was is told by the pair as it last agreed, which is noted in the
+build folder, or by git's last commit, and not by times, which a checkout sets by chance. Where both were edited nothing
+is written.
 """
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -22,7 +24,7 @@ def _face(name: str, face: str) -> Path:
 
 
 def edited(name: str) -> set[str]:
-    """The faces of a notebook that were edited since git's last commit: none where they agree, both: nobody knows."""
+    """The faces of a notebook that were edited since they agreed: none where they do, both: nobody knows."""
     import jupytext  # here: Snakemake asks for the few that git calls modified
 
     def cells(text: str, face: str) -> list:
@@ -34,8 +36,14 @@ def edited(name: str) -> set[str]:
     if len(there) == 1:
         return set(there)
     now = {face: cells(text, face) for face, text in there.items()}
+    agreed = paths.build() / "pairs" / f"{name}.json"
     if now["py"] == now["ipynb"]:
+        paths.write(agreed, json.dumps(now["py"]))
         return set()
+    if agreed.is_file():
+        before = json.loads(agreed.read_text(encoding="utf-8"))
+        changed = {face for face in FACES if json.loads(json.dumps(now[face])) != before}
+        return changed if len(changed) == 1 else set(FACES)
     texts = {face: origins.git(paths.root(), "show", f"HEAD:./notebooks/{name}.{face}") for face in FACES}
     if set(texts.values()) == {None}:  # git knows neither: as jupytext has it
         return {max(FACES, key=lambda face: _face(name, face).stat().st_mtime_ns)}
@@ -68,6 +76,7 @@ def sync(name: str, face: str) -> None:
     text = nbformat.writes(notebook) + "\n"
     if text != _face(name, "ipynb").read_text(encoding="utf-8"):
         paths.write(_face(name, "ipynb"), text)
+    edited(name)  # and notes that they agree
 
 
 def main(arguments: list[str] | None = None) -> int:
