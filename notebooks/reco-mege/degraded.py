@@ -151,7 +151,7 @@ def measure(conditions, images, tested, shapley=shapley):
     return Scores.concat(parts)
 
 
-few = partial(measure, shipped, min(24, images or 24), 8, shapley={})
+few = partial(measure, shipped, min(48, images or 48), 8, shapley={})
 scores = run.table("scores", partial(measure, conditions, images, test_limit), again=few)
 
 # %% [markdown]
