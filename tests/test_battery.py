@@ -153,7 +153,7 @@ def family(entry: str) -> nn.Module:
 MORE = ("torchvision densenet121 32", "torchvision vgg11_bn 32", "timm nf_resnet26 32", "timm mixer_s32_224 64")
 
 
-@pytest.mark.parametrize("entry", [*profiles.defaults("cost/models")["networks"], *MORE])
+@pytest.mark.parametrize("entry", [*profiles.resolve("cost/models", "quick")["networks"], *MORE])
 def test_families(entry, monkeypatch):
     """Those of the book's page and some more, in training mode.
 

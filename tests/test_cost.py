@@ -50,7 +50,7 @@ def test_a_ratio_over_turns_is_students_interval_of_logarithms():
     found = Ratio.over_turns(ratios)
     low, high = scipy.stats.ttest_1samp(np.log(ratios), 0).confidence_interval()
     assert (found.value, *found.ends) == pytest.approx((scipy.stats.gmean(ratios), np.exp(low), np.exp(high)))
-    assert str(found) == "2.12 [1.8, 2.5]"
+    assert str(found) == "2.12 [1.80, 2.50]"
     # As one of ten parts it is judged at 1 % on each side.
     wide = Ratio.over_turns(ratios, 10)
     by = np.log(wide.high / wide.value) / np.log(found.high / found.value)

@@ -388,7 +388,7 @@ def test_what_is_missing_for_a_book_is_one_list(home):
         ("imagenet-folder", {}, "imagenet-folder needs path, where your files lie"),
         ("imagenet-folder", {"path": "~/imagenet/val", "sise": 3}, "sise"),
         ("imagenet-vehicles", {"path": "~/imagenet/train"}, "imagenet-vehicles needs boxes"),
-        ("ct-contrast", {"path": "~/other"}, "other/slices.csv lacks the columns slice, mask"),
+        ("ct-contrast", {"path": "~/other"}, "other/slices.csv has no slice whose split is 'train'"),
     ],
 )
 def test_a_set_that_cannot_be_read_says_why(home, name, options, message):
@@ -435,14 +435,17 @@ SEED = "seed of a recipe is set elsewhere: it follows from the seed of both netw
 RECIPES = [
     # what a run changes of a recipe; what the message says
     ({"epochs": 2.5}, "epochs of a recipe must be a whole number, but is 2.5"),
-    ({"epochs": -5}, "expected at least one epoch and one image a step, but got -5"),
-    ({"precision": "half"}, "unknown precision 'half'"),
-    ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are adam, adamw"),
+    ({"epochs": -5}, "unknown optimiser, schedule or precision, or no epoch or example a step: ("),
+    ({"precision": "half"}, "unknown optimiser, schedule or precision, or no epoch or example a step: ("),
+    ({"optimiser": "sgd"}, "unknown optimiser, schedule or precision, or no epoch or example a step: ('sgd', "),
     ({"model_options": 4}, "model_options of a recipe must be a mapping, but is 4"),
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
     ({"start": "mine"}, "start of a recipe must be a Recipe of faithstudy.networks.training, but is 'mine'"),
-    ({"fold": [3, 2]}, "expected a fold (i, k) with 0 <= i < k, but got (3, 2)"),
+    (
+        {"fold": [3, 2]},
+        "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got (0.0, 0.0, (3, 2))",
+    ),
     ({"mask_channels": "one"}, "mask_channels of a recipe must be a whole number or null, but is 'one'"),
     ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are arrow-head, basic-motions, "),
     ({"model": "nope"}, "model of a recipe: there is no 'nope'; there are bilstm, cnn1d, cnn3, "),

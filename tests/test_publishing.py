@@ -147,7 +147,7 @@ def test_the_book_is_printed_as_its_guide_says(tmp_path):
     (tmp_path / "book").mkdir()
     (tmp_path / "book/_toc.yml").write_text("format: jb-book\nroot: book/home\nchapters:\n  - file: other/page\n")
     for name in ("book/home", "other/page"):
-        page = tmp_path / f"build/quick/html/{name}.html"
+        page = tmp_path / f"build/study/html/{name}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(f"<!doctype html><title>{name}</title><p>{name}</p>")
     tools = tmp_path / "tools"

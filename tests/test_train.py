@@ -88,8 +88,8 @@ def test_notebooks_wait_only_for_networks_that_are_trained_ahead():
 
 @pytest.mark.parametrize("name", [name for name in SHARING if name != "f-fidelity/explainers" and "f-fid" in name])
 def test_a_notebook_that_shares_networks_would_train_the_same(name):
-    expected = [recipe.key() for recipe in networks.resnets(profiles.resolve("f-fidelity/images"))]
-    assert [recipe.key() for recipe in networks.resnets(profiles.resolve(name))] == expected
+    shared = {recipe.key() for recipe in networks.resnets(profiles.resolve("f-fidelity/images"))}
+    assert {recipe.key() for recipe in networks.resnets(profiles.resolve(name))} <= shared
 
 
 def test_a_build_trains_shared_networks_before_any_notebook_that_uses_them(planned):
