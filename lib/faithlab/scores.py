@@ -181,7 +181,7 @@ class Scores:
         Raises:
             ValueError: no such label, a value that no row has, or a combination that no row has.
         """
-        found: set[int] | None = None
+        found = None
         for name, given in labels.items():
             places = self._having(name)
             given = given.tolist() if hasattr(given, "tolist") else given
@@ -192,7 +192,7 @@ class Scores:
                 raise ValueError(f"no row has {name} {str(absent)[1:-1]}; there are {str(self.labels(name))[1:-1]}")
             own = {at for v in given for at in places.get(v, ())}
             found = own if found is None else found & own
-        return Scores(self.blocks if found is None else [self.blocks[at] for at in sorted(found)])
+        return self if found is None else Scores(self.blocks[at] for at in sorted(found))
 
     def labelled(self, **labels: Label) -> "Scores":
         """Replace labels of all rows; None: the label does not apply.
