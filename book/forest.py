@@ -181,7 +181,9 @@ def _panel(axes: plt.Axes, own: pd.DataFrame, texts: Sequence[str], each: pd.Ser
         axes.plot(row["value"], y, "o", color=colour, markersize=6)
         axes.plot(values, [y] * len(values), "o", color=colour, fillstyle="none", markersize=4)
         axes.plot(np.clip(row["printed"], *ends), y, "D", color="#a65200", markersize=5)
-        axes.text(1.03, y, measured(row), transform=axes.get_yaxis_transform(), va="center", fontsize=SIZE)
+        said = measured(row)
+        said = said.replace(" [", "\n[") if len(said) > 24 else said
+        axes.text(1.03, y, said, transform=axes.get_yaxis_transform(), va="center", fontsize=SIZE)
     axes.set_yticks(at, texts)
     axes.tick_params(labelsize=SIZE, length=0)
     axes.locator_params(axis="x", nbins=4)
@@ -192,7 +194,7 @@ def _panel(axes: plt.Axes, own: pd.DataFrame, texts: Sequence[str], each: pd.Ser
 def _label(row: pd.Series, several: pd.Series) -> str:
     """The name of a line, wrapped: the part, and the contrast where it has several."""
     text = row["part"] + (f": {row['contrast']}" if several[row["claim"], row["part"]] else "")
-    return "\n".join(textwrap.wrap(text, 34)[:3])
+    return "\n".join(textwrap.wrap(text, 30)[:3])
 
 
 def numbers(parts: pd.DataFrame) -> str:

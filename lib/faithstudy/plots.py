@@ -1103,7 +1103,7 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
 
 
 def agreement(alike: pd.DataFrame) -> plt.Figure:
-    """Which metrics rank explainers alike: mean correlations over the kinds, clustered; a number where none may be 0.
+    """Which metrics rank explainers alike: mean correlations over the kinds, clustered; a dot where none may be 0.
 
     Args:
         alike: of `faithstudy.trials.examination.agreement`, with a column "kind".
@@ -1117,7 +1117,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     filled[range(len(filled)), range(len(filled))] = 1.0
     order = square.index[hierarchy.leaves_list(hierarchy.linkage(filled, "average"))]
     square, sure = square.loc[order, order], sure.loc[order, order]
-    text = square.map(lambda value: numbers.number(value, 1)).where(sure, "").to_numpy()
+    text = np.where(sure, "·", "")
     side = 1.8 + 0.31 * len(order)
     figure, axes = plt.subplots(figsize=(side + 0.9, side), layout="constrained")
     look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}

@@ -499,7 +499,7 @@ Markdown(
 # For each image a metric ranks the explainers. Metrics that measure the same thing would rank them alike. LeRF and Insertion *are* one
 # thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A number stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A dot stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
 agree = partial(by_kind, lambda kind: examination.agreement(*evidence(kind)[:2]))
 alike = run.table("agreement", agree, again=partial(agree, QUICKEST))
 plots.agreement(alike)
