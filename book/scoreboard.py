@@ -51,7 +51,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page], drawn: Path
     found |= {f"choices-{paper}": choices.ranked(results, **of) for paper, of in declared.items()}
     found["error-rates"] = _simulated(results)
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
-    claims = claims[[judged.has_verdicts(paper) for paper in claims["paper"]]]
+    claims = claims[claims["paper"].map(judged.has_verdicts).astype(bool)]
     if len(claims):
         found |= {"claims": forest.overview(claims), "asked": _asked(pages)}
     for paper in claims["paper"].unique():

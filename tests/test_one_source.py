@@ -10,7 +10,13 @@ import pytest
 from faithstudy import paths
 
 HTML = Path(os.environ.get("FAITHLAB_HTML") or paths.build() / "study" / "html")
-PAGES = sorted(path for part in ("book", "notebooks") for path in (HTML / part).rglob("*.html"))
+ABOUT = ("api", "changelog")  # the code, and what was before
+PAGES = [
+    p
+    for part in ("book", "notebooks")
+    for p in sorted((HTML / part).rglob("*.html"))
+    if not {p.stem, p.parent.name} & {*ABOUT}
+]
 SOURCES = ("published", "measured")
 """Names of sources that a table may have."""
 OTHERS = re.compile(

@@ -25,9 +25,9 @@ BUDGETS = {
     "lib/faithstudy/data": 1214,
     "lib/faithstudy/networks": 1062,
     "lib/faithstudy/trials": 2864,
-    "book": 1022,
+    "book": 1024,
     "notebooks": 12298,
-    "tests": 23824,
+    "tests": 23830,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
 GUARDS = {"lib/faithlab": 0.05}

@@ -29,7 +29,7 @@ PATIENCE = 10.0
 
 
 class BusyError(RuntimeError):
-    """Another build works in this build folder."""
+    """Another build works in the same folder."""
 
 
 @contextlib.contextmanager

@@ -386,7 +386,7 @@ class Run:
             self.save(pd.DataFrame(rates) if rates else kept.frame, "error_rates")
 
     def _checked(self) -> dict[str, Any]:
-        """What was measured again, in words, and how many verdicts the numbers of this build change.
+        """What was measured again, by table, in words.
 
         Raises:
             ValueError: numbers differ by more than rounding makes, or with them a verdict is another.

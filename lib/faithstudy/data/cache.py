@@ -112,7 +112,7 @@ def write_with_checksum(path: Path) -> Iterator[Path]:
     with write_atomically(path) as temporary:
         yield temporary
         # First the checksum: whoever looks between the two, or after a writer killed there, finds no whole file.
-        with write_atomically(_beside(path)) as beside, temporary.open("rb") as file:
+        with write_atomically(_checksum(path)) as beside, temporary.open("rb") as file:
             beside.write_text(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n", encoding="utf-8")
 
 
@@ -121,15 +121,15 @@ def verified(path: Path) -> bytes | None:
 
     It is read once, so that what is used is what was verified. Nothing is locked or written.
     """
-    if not (path.exists() and _beside(path).exists()):
+    if not (path.exists() and _checksum(path).exists()):
         return None
     content = path.read_bytes()
-    return content if _beside(path).read_bytes()[:64] == hashlib.sha256(content).hexdigest().encode() else None
+    return content if _checksum(path).read_bytes()[:64] == hashlib.sha256(content).hexdigest().encode() else None
 
 
 def remove(path: Path) -> None:
     """Remove a file and its checksum, if they are there."""
-    for part in (path, _beside(path)):
+    for part in (path, _checksum(path)):
         part.unlink(missing_ok=True)
 
 
@@ -160,7 +160,7 @@ def once(
     return found
 
 
-def _beside(path: Path) -> Path:
+def _checksum(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
