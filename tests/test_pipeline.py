@@ -285,20 +285,19 @@ def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_ano
     for copy in ("same", "copy"):
         project.run("papermill", f"build/{copy}.ipynb", f"build/{copy}-out.ipynb", "-k", "python3", "-p", "size", "3")
     assert project.results() == kept
-    same = project.results("quick+by-hand")
+    same = project.results("quick+size=3+by-hand")
     assert same["part/b/values.csv"].split() == [b"value", b"9", b"9", b"9"]
     experiment = json.loads(same["part/b/provenance.json"])
     assert (experiment["run"], experiment["pipeline"]) == (None, False)
     # The page is written elsewhere, so the tables are, too.
-    project.run("python", "-m", "faithstudy.execute", "part/b", "--out", "build/mine.ipynb")
+    project.run("python", "-m", "faithstudy.execute", "part/b", "--profile", "quick", "--out", "build/mine.ipynb")
     assert project.results() == kept
     assert set(project.results("quick+by-hand")) == set(same)
 
     # The tables of the experiment put by force beside the page of the build, and a table changed.
     for name in ("values.csv", "provenance.json"):
-        shutil.copy(
-            tmp_path / "build/quick+by-hand/results/part/b" / name, tmp_path / "build/quick/results/part/b" / name
-        )
+        of = tmp_path / "build/quick+size=3+by-hand/results/part/b"
+        shutil.copy(of / name, tmp_path / "build/quick/results/part/b" / name)
     (tmp_path / "build/quick/results/a/values.csv").write_text("value\n7\n")
     project.edit("book/home.md", "# Home", "# Welcome")
     (tmp_path / "ran.log").unlink()

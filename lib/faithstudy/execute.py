@@ -148,7 +148,7 @@ def execute(
         raise CellError(_killed(name)) from None
     page = _comparable(ran)
     tables = paths.results(name, label if pipeline else f"{label}+{provenance.BY_HAND}")
-    page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"]))
+    page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"] if pipeline else None))
     paths.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
     return out
@@ -168,7 +168,7 @@ def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
     """The identity of a run by what it has left in the folder of its tables."""
     path = folder / "provenance.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if record.get("run") != run:
+    if not record or record["run"] != run:
         raise CellError(
             f'{name} ran, but left no tables of this run in {folder}. A notebook says  run = Run("{name}", globals())'
             " after its parameters, which it then leaves as they are, and  run.finish()  at its end."
