@@ -35,7 +35,7 @@ FEW = 4
 """Networks that have a column each."""
 LINE, AXIS, TITLE = 0.17, 0.34, 0.24
 """Heights in a forest plot, in inches."""
-LEFT, WIDTH, SIZE = 0.36, 0.34, 9.5
+LEFT, WIDTH, SIZE = 0.36, 0.32, 9.5
 """Where its axes begin and how wide they are, as shares of a column; the size of its text, in points."""
 LEGEND = (
     "In the plots: ● estimate and 95 % interval, ○ each network, ◆ published, shaded: the claimed side. Green holds, "
@@ -181,9 +181,7 @@ def _panel(axes: plt.Axes, own: pd.DataFrame, texts: Sequence[str], each: pd.Ser
         axes.plot(row["value"], y, "o", color=colour, markersize=6)
         axes.plot(values, [y] * len(values), "o", color=colour, fillstyle="none", markersize=4)
         axes.plot(np.clip(row["printed"], *ends), y, "D", color="#a65200", markersize=5)
-        said = measured(row)
-        said = said.replace(" [", "\n[") if len(said) > 24 else said
-        axes.text(1.03, y, said, transform=axes.get_yaxis_transform(), va="center", fontsize=SIZE)
+        axes.text(1.03, y, measured(row), transform=axes.get_yaxis_transform(), va="center", fontsize=SIZE)
     axes.set_yticks(at, texts)
     axes.tick_params(labelsize=SIZE, length=0)
     axes.locator_params(axis="x", nbins=4)

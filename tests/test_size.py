@@ -25,7 +25,7 @@ BUDGETS = {
     "lib/faithstudy/data": 1214,
     "lib/faithstudy/networks": 1062,
     "lib/faithstudy/trials": 2864,
-    "book": 1024,
+    "book": 1022,
     "notebooks": 12298,
     "tests": 23829,
 }
