@@ -195,7 +195,9 @@ def test_a_changed_digit_of_a_recorded_table_is_found(repository):
     content = bytearray(path.read_bytes())
     content[200] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"scores is not the one that the run saved\. Restore it with git, or record"):
+    with pytest.raises(
+        ValueError, match=r"scores is not the one that the run saved\. To restore the record: git checkout"
+    ):
         page(scores())
 
 

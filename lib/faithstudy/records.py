@@ -77,7 +77,9 @@ def provenance(page: str) -> dict[str, Any] | None:
     if not folder.is_dir():
         return None
     if found := faults(folder):
-        raise ValueError(f"{folder}: {'; '.join(found)}. Restore it with git, or record the run again.")
+        raise ValueError(
+            f"{'; '.join(found)}. To restore the record: git checkout -- {folder.relative_to(paths.root())}"
+        )
     return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
 
 
