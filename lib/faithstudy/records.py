@@ -129,9 +129,10 @@ def promote(page: str) -> None:
     new, old = json.loads((source / "provenance.json").read_text(encoding="utf-8")), provenance(page)
     shutil.rmtree(target, ignore_errors=True)
     copy(source, target)
-    if old and (taken := {table for table, said in new["again"].items() if said == TAKEN}):
+    if old and TAKEN in new["again"].values():
         about = {key: new[key] for key in ("date", "commit", "cpu")}
-        tables = {name: of if name in taken else of | about for name, of in new["tables"].items()}
+        known = {of["sha256"]: of for of in old["tables"].values()}
+        tables = {name: known.get(of["sha256"], of | about) for name, of in new["tables"].items()}
         both = old | {"parameters": new["parameters"], "tables": tables}
         paths.write(target / "provenance.json", json.dumps(both, indent=2) + "\n")
 
