@@ -548,7 +548,7 @@ def test_the_stamp_shows_parameters_and_links_to_tables(repository):
     assert "`data=<64>`" in page
     assert repr(stamp).startswith("Provenance: study profile · ")
     assert "no commit" in repr(stamp)  # the folder of this test has no history
-    with pytest.raises(KeyError, match="not 'score'"):
+    with pytest.raises(KeyError, match="'score'"):
         run.download("score")
 
 

@@ -53,12 +53,11 @@ def recorded(page: str, table: str) -> Record | None:
     Raises:
         ValueError: the table is not the one that the run saved.
     """
-    folder = paths.recorded(page, PROFILE)
-    for name in (f"{table}.parquet", f"{table}.csv"):
-        if (folder / name).is_file():
-            about = provenance(page)
-            return Record(load(folder / name, about["tables"][table]["sha256"]), about)
-    return None
+    about = provenance(page)
+    if about is None or table not in about["tables"]:
+        return None
+    saved = about["tables"][table]
+    return Record(load(paths.recorded(page, PROFILE) / saved["file"], saved["sha256"]), about)
 
 
 @functools.lru_cache(maxsize=8)

@@ -42,8 +42,8 @@ Table = pd.DataFrame | Scores
 RATES = "FAITHLAB_ERROR_RATES"
 """The variable with the number of simulations of how often each claim's rule errs; unset: 300 where a run is recorded
 and in the profile paper, and none else."""
-MEASURED = "this page's own tables were measured"
-"""What a page says that shows no record, before where: what it takes from other pages is recorded all the same."""
+MEASURED = "this page's own tables were measured where it was made; what it takes from other pages is recorded"
+"""What a page says that shows no record of its own."""
 
 
 class Run:
@@ -98,10 +98,10 @@ class Run:
         self._reasons: list[pd.DataFrame] = []
         self._made: dict[str, tuple[str, float]] = {}  # by step: where it was made, and in how many seconds
         self._again: dict[str, records.Agreement | str] = {}  # by table: what was measured again, or why nothing was
-        if self._record is None and paths.recorded(name, records.PROFILE).is_dir():
-            display(Markdown(f"**Your run** ({self._label}): {MEASURED} in it."))
-        elif self._record is None and not self._part:
-            display(Markdown(f"**No recorded run**: {MEASURED} where the book was built."))
+        if self._record is None and not self._part:
+            own = paths.recorded(name, records.PROFILE).is_dir()
+            whose = f"**Your run** ({self._label})" if own else "**No recorded run**"
+            display(Markdown(f"{whose}: {MEASURED}."))
 
     def table(
         self,
@@ -356,8 +356,6 @@ class Run:
         Raises:
             KeyError: no such table has been saved.
         """
-        if table not in self._tables:
-            raise KeyError(f"{self.name} has saved {', '.join(self._tables) or 'no table'}, not {table!r}.")
         return Markdown(self._link(table))
 
     def _link(self, table: str) -> str:

@@ -20,7 +20,7 @@ IN_PLACE = ("append", "extend", "update", "add")
 
 
 def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
-    """Global names that a statement of a page reads, and those that it writes, lists that grow included."""
+    """Global names that a statement of a page reads, and those that it writes."""
     text = ast.unparse(statement)
     scopes = [symtable.symtable(text, "page", "exec")]
     written = {of.get_name() for of in scopes[0].get_symbols() if of.is_assigned() or of.is_imported()}
@@ -29,15 +29,18 @@ def names(statement: ast.stmt) -> tuple[set[str], set[str]]:
         scopes += scope.get_children()
         read |= {of.get_name() for of in scope.get_symbols() if of.is_referenced() and of.is_global()}
     for node in ast.walk(statement):
-        grows = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in IN_PLACE
         if isinstance(node, ast.For):
             read -= {of.id for of in ast.walk(node.target) if isinstance(of, ast.Name)}
         elif isinstance(node, ast.AugAssign):
             read.add(ast.unparse(node.target))
-        elif grows or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)):
-            changed = re.match(r"\w*", ast.unparse(node.func if grows else node.value))[0]
-            written |= {changed} & read
     return read, written
+
+
+def changed(statement: ast.stmt) -> set[str]:
+    """Names whose value a statement may change in place: items that are set, lists that grow."""
+    grown = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr in IN_PLACE]
+    set_ = [n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return {re.match(r"\w*", ast.unparse(node))[0] for node in grown + set_}
 
 
 def table_of(statement: ast.stmt) -> str | None:
@@ -56,7 +59,7 @@ def rests_on(page: str, table: str) -> list[ast.stmt]:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             statement.names = [of for of in statement.names if (of.asname or of.name).partition(".")[0] in wanted]
             found += [statement] if statement.names else []
-        elif not found or written & wanted:
+        elif not found or (written | changed(statement) & read) & wanted:
             wanted |= read - {"run"}
             found.append(statement)
     return found[::-1]
