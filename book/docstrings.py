@@ -1,15 +1,13 @@
 """Sphinx extension: docstrings are plain text, with code in `backticks` and formulas in indented blocks.
 
 Shapes such as [B, *S] and magnitudes such as |x| would be markup to Sphinx; here they are what they look like. A
-paragraph that ends in a colon, before an indented block, announces a block that is shown as it stands. Below stands
-which pages use it.
+paragraph that ends in a colon, before an indented block, announces a block that is shown as it stands.
 """
 
 import inspect
 import re
 import types
 
-import uses
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc import DataDocumenter
 
@@ -39,8 +37,6 @@ def process(app: Sphinx, what: str, name: str, obj: object, options: object, lin
     """Make a docstring plain before napoleon reads its sections."""
     inherited = isinstance(obj, types.GenericAlias) and inspect.getdoc(obj.__origin__) == "\n".join(lines).strip()
     lines[:] = [] if inherited else plain(lines)  # an alias without a docstring shows that of Callable otherwise
-    if lines and what != "module" and (used := uses.sentence(uses.defined(name))):
-        lines += ["", used, ""]
 
 
 def skip(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:

@@ -110,19 +110,13 @@ def test_what_a_readers_own_file_imports_is_an_input(own, monkeypatch):
 
 
 def test_a_readers_own_file_may_be_any_text(own, monkeypatch):
-    (own / "helper.py").write_text("no Python")
-    assert [path.name for path in provenance.neighbours(own / "mine.py")] == [
-        "helper.py",
-        "__init__.py",
-        "first.py",
-        "fourth.py",
-        "third.py",
-    ]
+    (own / "parts/second.py").write_text("no Python")
+    names = ["helper.py", "__init__.py", "first.py", "fourth.py", "third.py"]
+    assert [path.name for path in provenance.neighbours(own / "mine.py")] == names
     (own / "helper.py").write_bytes(b"\0\xff")
     assert provenance.named({"metric": f"{own}/helper.py", "data": f"{own}/nowhere.py"})
     monkeypatch.chdir(own)
     assert [line.split()[1] for line in provenance.named({"metric": "mine.py:score"})] == [
-        "helper.py",
         "mine.py",
         "parts/__init__.py",
         "parts/first.py",

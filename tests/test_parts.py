@@ -2,6 +2,7 @@
 
 import json
 
+import jupytext
 import pytest
 import torch
 from torch import nn
@@ -35,10 +36,15 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
+def code_of() -> str:
+    """The hash of the page's code, as the pipeline has it."""
+    return provenance.digest(provenance.cells(jupytext.read(paths.script("page"))))
+
+
 def started(part=None, profile="paper", **changes):
     """A run as the pipeline starts it: of the page, or of one of its parts."""
     parameters = {"profile": profile, "images": IMAGES} | changes
-    known = provenance.identity("page", parameters, provenance.script_digest("page"), provenance.library())
+    known = provenance.identity("page", parameters, code_of(), provenance.library())
     with provenance.announced("page", known | ({"part": [part, PARTS]} if part is not None else {})):
         return results.Run("page", parameters)
 

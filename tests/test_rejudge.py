@@ -25,7 +25,7 @@ import strange
 from faithlab.scores import Scores
 from faithstudy import architectures as examined
 from faithstudy.claims import Claim
-from faithstudy.slices import changed, compiled, names, table_of
+from faithstudy.slices import changed, names, table_of
 from faithstudy.trials import examination, sizes
 
 ROOT = Path(__file__).parents[1]
@@ -60,8 +60,8 @@ def with_given(body: list[ast.stmt], given: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a page, given ones in place of the first that write the same names."""
     body = list(body)
     for statement in given:
-        own = names(compiled(statement))[1]
-        writers = [k for k, other in enumerate(body) if own & (names(compiled(other))[1] | changed(other))]
+        own = names(statement)[1]
+        writers = [k for k, other in enumerate(body) if own & (names(other)[1] | changed(other))]
         begin = next(k for k, other in enumerate(body) if ast.unparse(other).startswith("run = "))
         body.insert((writers or [begin])[0] + 1, statement)
     return body
@@ -73,9 +73,9 @@ def needed(page: str) -> list[ast.stmt]:
     given = ast.parse(GIVEN.get(page, "")).body
     makers = {s.name for s in body if isinstance(s, ast.FunctionDef) and "run.claim(" in ast.unparse(s)}
     wanted, found = {"metrics"} if page == EXAMINATION else set(), []
-    fixed = set().union(*(names(compiled(s))[1] for s in given))
+    fixed = set().union(*(names(s)[1] for s in given))
     for statement in reversed(with_given(body, given)):
-        read, written = names(compiled(statement))
+        read, written = names(statement)
         text, is_given = ast.unparse(statement), statement in given
         saved = re.fullmatch(r"run\.save\((\w+), '([^']+)'\)", text)
         if not isinstance(statement, ast.FunctionDef) and ("run.claim(" in text or read & makers):
@@ -143,7 +143,7 @@ def replayed(page: str) -> tuple[Run, dict]:
             variables[target] = run.parameters[target]
         else:
             try:
-                exec(compiled(statement), variables)
+                exec(compile(ast.Module([statement], []), page, "exec"), variables)
             except Exception as error:
                 error.add_note(f"{page} needs a value that no saved table gives (see GIVEN): {ast.unparse(statement)}")
                 raise

@@ -5,7 +5,6 @@ and Snakemake makes a page again where its text has changed. Times, comments and
 """
 
 import ast
-import contextlib
 import functools
 import hashlib
 import json
@@ -58,13 +57,12 @@ def _imports(module: str) -> set[str]:
 
 def modules(script: Path) -> set[str]:
     """The modules that a script reaches, and those that a reader's own files of metrics do."""
-    asked = provenance.imports(script)
-    if b"examine" in script.read_bytes():
+    asked = provenance.imports(source := script.read_bytes())
+    if b"examine" in source:
         asked |= {"faithstudy.trials.examination"}  # which faithstudy.trials imports when it is asked for
     for own in map(Path, provenance.metrics()):
-        for file in (own, *provenance.neighbours(own)):
-            with contextlib.suppress(OSError, SyntaxError, ValueError):  # the run itself says what is wrong with it
-                asked |= provenance.imports(file)
+        for file in filter(Path.is_file, (own, *provenance.neighbours(own))):
+            asked |= provenance.imports(file.read_bytes())
     return reached(asked) | {name.partition(".")[0] for name in asked} - set(PACKAGES)
 
 

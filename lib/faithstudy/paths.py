@@ -1,10 +1,9 @@
 """Where the study keeps things: the repository, its notebooks, what a build makes, what is recorded."""
 
 import os
+import re
 import tempfile
 from pathlib import Path
-
-import yaml
 
 from faithstudy.networks import origins
 
@@ -35,11 +34,9 @@ def root() -> Path:
     """
     if found := origins.repository():
         return found
-    named = os.environ.get("FAITHLAB_ROOT")
     raise FileNotFoundError(
-        f"No repository with notebooks/profiles.yml at {Path(named or __file__).resolve()}"
-        + ("." if named else " or above it, nor above the working directory.")
-        + " Set FAITHLAB_ROOT to the folder of your clone."
+        "No folder with notebooks/profiles.yml in or above this library or the working directory: set FAITHLAB_ROOT to "
+        "the folder of your clone"
     )
 
 
@@ -68,17 +65,8 @@ def notebooks() -> list[str]:
 
 def pages() -> list[str]:
     """Names of the notebooks that are pages of the book, in the order of its table of contents."""
-
-    def listed(entry) -> list[str]:
-        if isinstance(entry, list):
-            return [name for item in entry for name in listed(item)]
-        if not isinstance(entry, dict):
-            return []
-        here = [entry[key] for key in ("root", "file") if key in entry]
-        return here + [name for value in entry.values() for name in listed(value)]
-
-    contents = yaml.safe_load((root() / "book" / "_toc.yml").read_text(encoding="utf-8"))
-    return [name.removeprefix("notebooks/") for name in listed(contents) if name.startswith("notebooks/")]
+    contents = (root() / "book" / "_toc.yml").read_text(encoding="utf-8")
+    return re.findall(r"^[^#\n]*\b(?:root|file): notebooks/([\w./-]+)", contents, re.MULTILINE)
 
 
 def executed(name: str, profile: str) -> Path:
@@ -110,7 +98,6 @@ def write(path: Path, text: str) -> Path:
             file.write(text)
         os.chmod(name, 0o644)  # mkstemp gives 0600; a published page must be readable
         os.replace(name, path)
-    except BaseException:
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise
     return path

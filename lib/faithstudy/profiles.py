@@ -36,10 +36,6 @@ from faithstudy import parameters, paths
 from faithstudy.parameters import ParameterError
 
 PROFILES = ("smoke", "quick", "study", "paper")
-_TOLD = re.compile(r"(?!(?:None|True|False|-?[\d.]+(?:e-?\d+)?)$)[\w.=-]+")
-"""Texts that stay as they are in the name of a folder and look like no other value; "+" parts parameters there."""
-
-_COMMAND, _NOTEBOOK = "the command", "the notebook"
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ def defaults(name: str) -> dict[str, Any]:
         ValueError: there is no such cell, it does more than assign literals, or it has no ``profile``.
     """
     path = paths.script(name)
-    return dict(_defaults(name, path, path.stat().st_mtime_ns))
+    return dict(_defaults(path, path.stat().st_mtime_ns))
 
 
 _CELL = re.compile(r'^# %%[^\n]*tags=\[[^\]\n]*"parameters"[^\n]*\n(.*?)(?=^# %%|\Z)', re.MULTILINE | re.DOTALL)
@@ -87,24 +83,19 @@ _CELL = re.compile(r'^# %%[^\n]*tags=\[[^\]\n]*"parameters"[^\n]*\n(.*?)(?=^# %%
 
 
 @functools.cache
-def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
+def _defaults(path: Path, changed: int) -> Mapping[str, Any]:
     """The parameters in a script, read again when it has changed."""
-    tagged = _CELL.findall(path.read_text(encoding="utf-8"))
-    if len(tagged) != 1:
-        raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
     found = {}
-    for statement in ast.parse(tagged[0]).body:
-        try:
-            (target,) = statement.targets if isinstance(statement, ast.Assign) else (statement.target,)
-            found[target.id] = ast.literal_eval(statement.value)
-        except (AttributeError, ValueError):
-            raise ValueError(
-                f"The parameters cell of notebooks/{name}.py may only hold lines like  images = 64,"
-                f" but line {statement.lineno} of it is:  {ast.unparse(statement)}"
-            ) from None
-    if "profile" not in found:
-        raise ValueError(f'The parameters cell of notebooks/{name}.py needs the line  profile = "study".')
-    return found
+    try:
+        (cell,) = _CELL.findall(path.read_text(encoding="utf-8"))
+        for line in ast.parse(cell).body:
+            (target,) = line.targets if isinstance(line, ast.Assign) else [line.target]
+            found[target.id] = ast.literal_eval(line.value)
+        return {"profile": found["profile"], **found}
+    except (AttributeError, KeyError, ValueError) as error:
+        raise ValueError(
+            f'{path} needs one cell tagged "parameters", of lines such as  images = 64  and  profile = "study": {error}'
+        ) from None
 
 
 _LIST, _TEXT, _MAPPING = {"type": "array", "items": {"type": "string"}}, {"type": "string"}, {"type": "object"}
@@ -123,7 +114,7 @@ def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
     try:
         found = parameters.read(path.read_text(encoding="utf-8")) or {}
     except ValueError as error:
-        raise ParameterError(f"notebooks/profiles.yml is no YAML: {error}.") from None
+        raise ParameterError(f"notebooks/profiles.yml is no YAML: {error}") from None
     if wrong := jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(SCHEMA).iter_errors(found)):
         raise ParameterError(f"notebooks/profiles.yml, {', '.join(map(str, wrong.absolute_path))}: {wrong.message}")
     return found
@@ -148,19 +139,7 @@ def resolve(name: str, profile: str = "study", overrides: Mapping[str, Any] | No
         ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot
             have; see `faithstudy.parameters`.
     """
-    if profile not in PROFILES:
-        raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
-    values = defaults(name)
-    sources = dict.fromkeys(values, "its parameters cell")
-    changes = [
-        (f"notebooks/profiles.yml, {profile}", _entry(name).get(profile) or {}),
-        (_COMMAND, overrides or {}),
-    ]
-    for source, changed in changes:
-        _known(name, changed, source)
-        values |= changed
-        sources |= dict.fromkeys(changed, source)
-    return _checked(name, values, sources) | {"profile": profile}
+    return _checked(name, profile, {**(_entry(name).get(profile) or {}), **(overrides or {})})
 
 
 def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,42 +154,31 @@ def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
         ParameterError: as in :func:`resolve`; also where papermill was given a parameter that the notebook does not
             have.
     """
-    found = {key: variables[key] for key in defaults(name)}
-    _known(name, parameters.injected(variables) - {"profile"}, "papermill")
-    if found["profile"] not in PROFILES:
-        raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
-    return _checked(name, found, dict.fromkeys(found, _NOTEBOOK))
+    found = {key: variables[key] for key in [*defaults(name), *parameters.injected(variables)]}
+    return _checked(name, found.pop("profile"), found)
 
 
-def _known(name: str, asked: Iterable[str], source: str) -> None:
-    """Raise ParameterError where the notebook does not have a parameter."""
-    known = [key for key in defaults(name) if key != "profile"]
-    for key in asked:
+def _checked(name: str, profile: str, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters, with those that are changed; a line of a ParameterError for each that cannot be."""
+    if profile not in PROFILES:
+        raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
+    known, profiled = defaults(name), [_entry(name).get(of) or {} for of in PROFILES]
+    del known["profile"]
+    found, lines = dict(known), []
+    for key, value in changed.items():
         if key not in known:
-            close = difflib.get_close_matches(key, known)
-            raise ParameterError(
-                f"{name} has no parameter {key!r} (asked for by {source}"
-                + (", set by --profile alone" if key == "profile" else "")
-                + ")."
-                + (f" Did you mean {close[0]!r}?" if close and key != "profile" else "")
-                + f" Known: {', '.join(known)}."
-            )
-
-
-def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """The values with the types of their parameters; one line of a ParameterError for each that has another."""
-    profiled = [_entry(name).get(profile) or {} for profile in PROFILES]
-    found, lines = {}, []
-    for key, default in defaults(name).items():
+            close = [f"Did you mean {of!r}? " for of in difflib.get_close_matches(key, known, 1)]
+            lines.append(f"{name} has no parameter {key!r}. {''.join(close)}Known: {', '.join(known)}.")
+            continue
+        others = [of[key] for of in profiled if key in of]
+        kinds = [known[key], *(one for one in others if one is None or known[key] in (None, [], ()))]
         try:
-            others = [of[key] for of in profiled if key in of]
-            known = [default, *(one for one in others if one is None or default in (None, [], ()))]
-            found[key] = parameters.checked(values[key], known)
+            found[key] = parameters.checked(value, kinds)
         except ValueError as error:
-            lines.append(f"{name}: {key} must be {error} ({sources[key]}).")
+            lines.append(f"{name}: {key} must be {error}.")
     if lines:
         raise ParameterError("\n".join(lines))
-    return found
+    return found | {"profile": profile}
 
 
 def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
@@ -229,13 +197,15 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
 
     wanted: dict[tuple[str, str], list[str]] = {}
     for name, values in chosen.items():
-        asked = [("folder", "imagenet-folder", values["folder"])] if values.get("folder") else []
         for key, value in values.items():
-            if isinstance(value, str) and value in sources.OWN:
+            own, place = value, key
+            if key == "folder" and value:
+                own = "imagenet-folder"
+            elif isinstance(value, str) and value in sources.OWN:
                 place = next((p for p in (f"{key}_options", f"{key}_path", "path") if values.get(p)), f"{key}_path")
-                asked.append((place, value, values.get(place)))
-        for place, own, where in asked:
-            options = where if place.endswith("_options") else {"path": where}
+            else:
+                continue
+            options = values[place] if place.endswith("_options") else {"path": values.get(place)}
             wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
     if not wanted:
         return
@@ -244,11 +214,15 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     lines = []
     for (own, options), who in wanted.items():
         if reason := datasets.missing(own, **json.loads(options)):
-            if photographs.are_lacking(json.loads(options).get("path")):
-                reason = f"{photographs.HOW}, and without them: {reason}"
-            lines.append(f"Missing: {own}, for {', '.join(who)}: {reason}")
+            lacking = photographs.are_lacking(json.loads(options).get("path"))
+            how = f"{photographs.HOW}, and without them: " if lacking else ""
+            lines.append(f"Missing: {own}, for {', '.join(who)}: {how}{reason}")
     if lines:
         raise ParameterError("\n".join(lines))
+
+
+_PLAIN = re.compile(r"(?!(?:None|True|False)$)[a-zA-Z_][\w.=-]*")
+"""Texts that stay as they are in the name of a folder and look like no other value; "+" parts parameters there."""
 
 
 def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Iterable[str] = ()) -> str:
@@ -257,21 +231,13 @@ def label(name: str, profile: str, parameters: Mapping[str, Any], by_hand: Itera
     So what the book shows of a profile is always that profile. What does not fit into a name as it is, such as a path
     or a list, has a hash of all that was changed at the end of the name.
     """
-    expected = resolve(name, profile)
-
-    def written(value: Any) -> str:
-        return json.dumps(value, default=str)  # in which a tuple of a notebook and a list of a command are the same
-
-    moved = {key for key in expected if key != "profile" and written(parameters[key]) != written(expected[key])}
-    changed = {key: value for key, value in parameters.items() if key in moved | {*by_hand}}
-    plain = re.sub(r"[^\w.+=-]+", "_", "+".join([profile, *(f"{key}={value}" for key, value in changed.items())]))
-    if len(plain) <= 80 and all(map(_fits, changed.values())):
-        return plain
-    return f"{plain[:70]}-{hashlib.sha256(written(changed).encode()).hexdigest()[:8]}"
-
-
-def _fits(value: Any) -> bool:
-    """Whether a value stands in the name of a folder so that it can be told from every other."""
-    if isinstance(value, str):
-        return bool(_TOLD.fullmatch(value))
-    return value is None or isinstance(value, (bool, int, float))
+    # As JSON: in it a tuple of a notebook and a list of a command are the same.
+    expected, written = (
+        {k: json.dumps(v, default=str) for k, v in of.items()} for of in (resolve(name, profile), parameters)
+    )
+    changed = {key: parameters[key] for key in written if key in by_hand or written[key] != expected.get(key)}
+    folder = re.sub(r"[^\w.+=-]+", "_", "+".join([profile, *(f"{key}={value}" for key, value in changed.items())]))
+    plain = all(v is None or isinstance(v, int | float) or _PLAIN.fullmatch(str(v)) for v in changed.values())
+    if len(folder) <= 80 and plain:
+        return folder
+    return f"{folder[:70]}-{hashlib.sha256(json.dumps(changed, default=str).encode()).hexdigest()[:8]}"

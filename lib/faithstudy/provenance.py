@@ -1,12 +1,11 @@
-"""What a number came from: the code that ran, the library, the networks and the machine.
+"""What a number came from: commit, parameters, the reader's own files, versions and machine.
 
-The pipeline (`study.execute`) tells a notebook in the environment that it runs in its name, and which run this is. A
-notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its tables go to a folder of their own.
+The pipeline (`faithstudy.execute`) tells a notebook in the environment that it runs in its name, and which run this is.
+A notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its tables go to a folder of their own.
 """
 
 import ast
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -15,6 +14,7 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,14 +41,10 @@ def cells(notebook: "NotebookNode") -> list[str]:
     return [
         cell.source.strip()
         for cell in notebook.cells
-        if cell.cell_type == "code" and cell.source.strip() and not _tagged(cell, "injected-parameters")
+        if cell.cell_type == "code"
+        and cell.source.strip()
+        and "injected-parameters" not in cell.metadata.get("tags", [])
     ]
-
-
-def _read(script: str | os.PathLike[str]) -> "NotebookNode":
-    import jupytext  # here: Snakemake, which asks this module what pages reach, reads none
-
-    return jupytext.read(script)
 
 
 def digest(code: list[str]) -> str:
@@ -66,19 +62,12 @@ def page_identity(record: Mapping[str, Any]) -> dict[str, Any]:
     return {"run": record["run"], "notebook_sha256": record["notebook_sha256"], "tables": tables}
 
 
-def script_digest(name: str) -> str:
-    """`digest` of a notebook as it is in the repository now."""
-    return digest(cells(_read(places.script(name))))
-
-
 def library() -> str:
-    """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics, with `neighbours`."""
-    sources = _sources(Path(faithlab.__file__).parents[1])
-    for number, path in enumerate(map(Path, metrics())):
-        sources[f"own {number}"] = path.read_text("utf-8")
-        beside = {os.path.relpath(other, path.parent): other for other in neighbours(path)}
-        sources |= {f"own {number} {name}": other.read_text("utf-8") for name, other in beside.items()}
-    return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics."""
+    folder = Path(faithlab.__file__).parents[1]
+    sources = sorted(path for package in ("faithlab", "faithstudy") for path in (folder / package).rglob("*.py"))
+    texts = [[path.relative_to(folder).as_posix(), path.read_text("utf-8")] for path in sources]
+    return hashlib.sha256(json.dumps([texts, named({"own": metrics()})]).encode()).hexdigest()
 
 
 def recording() -> list[str]:
@@ -91,25 +80,16 @@ def metrics() -> list[str]:
     return [os.path.expanduser(path) for path in os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep) if path]
 
 
-def imports(file: Path) -> set[str]:
-    """The names of modules that the import statements of a Python file may mean, relative ones with their dots.
-
-    Raises:
-        SyntaxError: it is no Python.
-    """
+def imports(source: str | bytes) -> set[str]:
+    """The names of modules that the import statements of a program may mean; none where it is no Python."""
     asked: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
-    while waiting:  # statements alone: nine of ten nodes are within them
-        node = waiting.pop()
-        for held in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, held, ())
-        if isinstance(node, ast.Import):
-            asked |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            # What is imported from a package may be a module of it, or a name in it.
-            package = "." * node.level + (node.module or "")
-            names = {f"{package}{'.' if node.module else ''}{alias.name}" for alias in node.names}
-            asked |= names | ({package} if node.module else set())
+    with contextlib.suppress(SyntaxError, ValueError):  # the run itself says what is wrong with it
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                asked |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                # What is imported from a package may be a module of it, or a name in it.
+                asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return asked
 
 
@@ -120,62 +100,10 @@ def neighbours(path: Path) -> list[Path]:
         path: of a file; one that is not there, or no Python, has none.
     """
     path = Path(os.path.abspath(path))
-    found: set[Path] = set()
-    waiting = [path]
-    while waiting:
-        file = waiting.pop()
-        try:
-            asked = imports(file) if file.suffix == ".py" and file.is_file() else set()
-        except (SyntaxError, ValueError):  # ValueError: a null byte. The run itself says what is wrong with it.
-            continue
-        beside = {module for name in asked for module in _modules(name, file, path.parent)} - found - {path}
-        found |= beside
-        waiting += beside
-    return sorted(found)
-
-
-def _modules(name: str, file: Path, folder: Path) -> list[Path]:
-    """The files that are run to import a module from a folder, or, with dots, from where the importing file is."""
-    parts = name.lstrip(".").split(".")
-    if dots := len(name) - len(name.lstrip(".")):
-        folder = file.parents[dots - 1]
-    found = []
-    for count in range(1, len(parts) + 1):  # importing a module runs its packages first
-        module = folder.joinpath(*parts[:count])
-        found += [module / "__init__.py", module.with_name(f"{module.name}.py")]
-    return [one for one in found if one.is_file()]
-
-
-def _sources(folder: Path) -> dict[str, str]:
-    """The modules of both packages in a folder, by their place in it."""
-    found = (path for package in ("faithlab", "faithstudy") for path in (folder / package).rglob("*.py"))
-    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in found}
-
-
-def elsewhere() -> Path | None:
-    """Where the library lies that is imported, if it is another than the repository's; ``None``: it has these sources.
-
-    A repository without a library is of notebooks alone.
-    """
-    imported, own = Path(faithlab.__file__).resolve().parents[1], (places.root() / "lib").resolve()
-    if imported == own or not own.is_dir() or _sources(imported) == _sources(own):
-        return None
-    return imported
-
-
-def warn() -> None:
-    """Say on stderr, once in a process, that another library runs than that of the repository, and where it lies."""
-    if imported := elsewhere():
-        _warn(imported, places.root())
-
-
-@functools.cache
-def _warn(imported: Path, root: Path) -> None:
-    print(
-        f"The library that runs is not the one of this repository: it is in {imported}, and {root / 'lib'}"
-        " differs. The run counts as one with local changes.",
-        file=sys.stderr,
-    )
+    finder = ModuleFinder([str(path.parent)])
+    with contextlib.suppress(OSError, SyntaxError, ValueError):  # the run itself says what is wrong with it
+        finder.run_script(str(path))
+    return sorted({Path(module.__file__) for module in finder.modules.values() if module.__file__} - {path})
 
 
 def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str) -> dict[str, str]:
@@ -217,21 +145,15 @@ def _texts(value: Any) -> list[str]:
 
 
 def _content(path: str) -> str | None:
-    """SHA-256 of a file or of the listing of a folder; ``None`` of what is neither."""
+    """SHA-256 of a file, or of the names, sizes and times of what is in a folder; ``None`` of what is neither."""
     # os.path, unlike Path, takes any text: one that is too long to be a path names no file.
     if os.path.isfile(path):
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    if os.path.isdir(path):
-        return hashlib.sha256(json.dumps(_listing(path)).encode()).hexdigest()
-    return None
-
-
-def _listing(folder: str) -> list[tuple[str, int, int]]:
-    """Name below the folder, size in bytes and time of change of every file in a folder, however deep."""
-    paths = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
-    found = [(os.path.relpath(path, folder), os.stat(path)) for path in paths if os.path.isfile(path)]
-    return sorted((name, about.st_size, about.st_mtime_ns) for name, about in found)
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    if not os.path.isdir(path):
+        return None
+    files = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    about = sorted((file, *os.stat(file)[6:9:2]) for file in files if os.path.isfile(file))
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
 @contextlib.contextmanager
@@ -249,79 +171,60 @@ def announced(name: str, known: Mapping[str, Any]) -> Iterator[None]:
         os.environ.pop(VARIABLE, None)
 
 
-def told(name: str) -> dict[str, Any] | None:
-    """What the pipeline said about this run, as `announced` has it; ``None`` in a run by hand.
+def told(name: str) -> dict[str, Any]:
+    """What the pipeline said about this run, as `announced` has it; nothing in a run by hand.
 
     It is said once: what the notebook starts in its turn does not run for the pipeline.
 
     Raises:
         ValueError: the pipeline runs another notebook, so this one has kept the name of that it was copied from.
     """
-    text = os.environ.pop(VARIABLE, None)
-    if text is None:
-        return None
-    known = json.loads(text)
-    asked = known.pop("notebook")
-    if asked != name:
-        raise ValueError(
-            f'notebooks/{asked}.py says Run("{name}", ...) and would replace the tables of {name}.'
-            f' Change the line to Run("{asked}", ...).'
-        )
+    known = json.loads(os.environ.pop(VARIABLE, "{}"))
+    if (asked := known.pop("notebook", name)) != name:
+        raise ValueError(f'notebooks/{asked}.py says Run("{name}", ...): change that to Run("{asked}", ...)')
     return known
 
 
-def _tagged(cell: "NotebookNode", tag: str) -> bool:
-    """Whether a cell has a tag."""
-    return tag in cell.metadata.get("tags", [])
+def elsewhere() -> bool:
+    """Whether another library is imported than that of the repository; one of notebooks alone has none."""
+    own = places.root().resolve() / "lib"
+    return own.is_dir() and not Path(faithlab.__file__).resolve().is_relative_to(own)
+
+
+def warn() -> None:
+    """Say on stderr where another library runs than that of the repository."""
+    if elsewhere():
+        print(f"The library that runs is not the one of this repository: {faithlab.__file__}", file=sys.stderr)
 
 
 def commit() -> tuple[str | None, bool | None]:
     """The commit of the repository, and whether anything differs from it, be it the library that is imported.
 
-    What the build folder holds, wherever it is, is made and no difference. An exported tree has no history, and nobody
-    knows what differs from it where its own library is imported.
+    What the build folder holds, wherever it is, is made and no difference. An exported tree has no history.
     """
-    head = origins.git(places.root(), "rev-parse", "HEAD")
-    if elsewhere():
-        return head, True
-    build, inside = places.build().resolve(), places.root().resolve()
-    made = [f":(exclude){build.relative_to(inside)}"] if build.is_relative_to(inside) else []
-    return head, bool(origins.git(inside, "status", "--porcelain", "--", ".", *made)) if head else None
-
-
-def history() -> frozenset[str]:
-    """All commits that led to the one that is checked out; none where the repository does not hold them."""
-    if origins.git(places.root(), "rev-parse", "--is-shallow-repository") != "false":
-        return frozenset()
-    return frozenset((origins.git(places.root(), "rev-list", "HEAD") or "").split())
+    root, build = places.root().resolve(), places.build().resolve()
+    head = origins.git(root, "rev-parse", "HEAD")
+    made = [f":(exclude){build.relative_to(root)}"] if build.is_relative_to(root) else []
+    changed = bool(origins.git(root, "status", "--porcelain", "--", ".", *made)) if head else None
+    return head, elsewhere() or changed
 
 
 def versions() -> dict[str, Any]:
     """Versions of Python and of what a number depends on most."""
-    return {"python": platform.python_version(), "versions": {name: _version(name) for name in VERSIONED}}
-
-
-def _version(name: str) -> str | None:
-    """Installed version of a distribution."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    return {"python": platform.python_version(), "versions": {name: metadata.version(name) for name in VERSIONED}}
 
 
 def machine() -> dict[str, Any]:
-    """Processor, GPU and peak memory of this process. Torch is asked only where the notebook has imported it."""
-    torch = sys.modules.get("torch")
-    on_gpu = torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated() > 0
+    """Processor, GPU and peak memory of this process."""
+    import torch  # here: Snakemake, which asks this module what pages reach, needs none
+
+    on_gpu = torch.cuda.is_available() and torch.cuda.max_memory_allocated() > 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    megabyte = 2**20 if sys.platform == "darwin" else 2**10  # macOS counts bytes, Linux kilobytes
     return {
-        "device": "cuda" if on_gpu else "cpu",
         "cpu": origins.processor(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads() if torch else 1,
+        "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if on_gpu else None,
-        "peak_memory_mb": round(peak / megabyte),
-        "peak_gpu_memory_mb": round(torch.cuda.max_memory_allocated() / 2**20) if on_gpu else None,
+        "peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10)),  # macOS counts bytes
         "system": f"{platform.system()} {platform.machine()}",
     }

@@ -19,14 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 
-from faithlab.scores import Block, Label, Scores
+from faithlab.scores import LABELS, Scores
 from faithstudy import paths
 from faithstudy.paths import PROFILE, RECORDING
 
+AGAIN, KEPT = "measured again", "recorded"
+"""Columns of numbers that are compared."""
 TAKEN = "taken from the record"
 """What a run that records some tables says of the others."""
 LEAST = 10
@@ -52,12 +53,11 @@ def recorded(page: str, table: str) -> Record | None:
     Raises:
         ValueError: the table is not the one that the run saved.
     """
-    folder = paths.recorded(page, PROFILE)
-    for name in (f"{table}.parquet", f"{table}.csv"):
-        if (folder / name).is_file():
-            about = provenance(page)
-            return Record(load(folder / name, about["tables"][table]["sha256"]), about)
-    return None
+    about = provenance(page)
+    if about is None or table not in about["tables"]:
+        return None
+    saved = about["tables"][table]
+    return Record(load(paths.recorded(page, PROFILE) / saved["file"], saved["sha256"]), about)
 
 
 @functools.lru_cache(maxsize=8)
@@ -76,7 +76,9 @@ def provenance(page: str) -> dict[str, Any] | None:
     if not folder.is_dir():
         return None
     if found := faults(folder):
-        raise ValueError(f"{folder}: {'; '.join(found)}. Restore it with git, or record the run again.")
+        raise ValueError(
+            f"{'; '.join(found)}. To restore the record: git checkout -- {folder.relative_to(paths.root())}"
+        )
     return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
 
 
@@ -101,25 +103,20 @@ def faults(folder: Path) -> list[str]:
     if not (folder / "provenance.json").is_file():
         return ["there is no provenance.json, so the run did not finish"]
     tables = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["tables"]
-    there = {path.stem: path for path in tables_in(folder)}
-    found = [f"the table {table} is missing" for table in tables if table not in there]
-    for table, path in there.items():
-        if table not in tables:
-            found.append(f"the table {table} is not of this run")
-        elif tables[table]["sha256"] != digest(path):
-            found.append(f"the table {table} is not the one that the run saved")
-    return found
+    saved = {table: about["sha256"] for table, about in tables.items()}
+    there = {path.stem: digest(path) for path in tables_in(folder)}
+    wrong = sorted(table for table in saved | there if saved.get(table) != there.get(table))
+    return [f"the table {table} is not the one that the run saved" for table in wrong]
 
 
-def copy(source: Path, target: Path) -> Path:
+def copy(source: Path, target: Path) -> None:
     """Copy the tables of a run with their provenance, and nothing else that is in the folder."""
     target.mkdir(parents=True)
     for path in [*tables_in(source), source / "provenance.json"]:
         shutil.copy(path, target)
-    return target
 
 
-def promote(page: str) -> Path:
+def promote(page: str) -> None:
     """Put what ``make record`` has measured in place of the record of a page.
 
     Raises:
@@ -131,20 +128,12 @@ def promote(page: str) -> Path:
     new, old = json.loads((source / "provenance.json").read_text(encoding="utf-8")), provenance(page)
     shutil.rmtree(target, ignore_errors=True)
     copy(source, target)
-    if old and (taken := {table for table, said in new["again"].items() if said == TAKEN}):
+    if old and TAKEN in new["again"].values():
         about = {key: new[key] for key in ("date", "commit", "cpu")}
-        tables = {name: of if name in taken else of | about for name, of in new["tables"].items()}
-        paths.write(target / "provenance.json", json.dumps(old | {"tables": tables}, indent=2) + "\n")
-    return target
-
-
-def certify(page: str) -> None:
-    """Note in the record of a page by what code a build has measured its first inputs again, and found them equal."""
-    path = paths.recorded(page, PROFILE) / "provenance.json"
-    built, kept = (json.loads(p.read_text("utf-8")) for p in (paths.results(page, PROFILE) / path.name, path))
-    for table, about in kept["tables"].items():
-        about |= {"rests_on": built["tables"].get(table, {}).get("rests_on", {})}
-    paths.write(path, json.dumps(kept | {"code": built["code"]}, indent=2) + "\n")
+        known = {of["sha256"]: of for of in old["tables"].values()}
+        tables = {name: known.get(of["sha256"], of | about) for name, of in new["tables"].items()}
+        both = old | {"parameters": new["parameters"], "tables": tables}
+        paths.write(target / "provenance.json", json.dumps(both, indent=2) + "\n")
 
 
 # The same numbers again
@@ -178,7 +167,7 @@ class Agreement:
     Attributes:
         inputs: so many inputs were measured again, or rows of a table that is not of inputs,
         of: of so many.
-        values: numbers that both have.
+        values: numbers that were compared.
         differing: those that are not near each other, or that only one has, a row each.
         shift: the largest distance of the means of one metric, explainer and level over at least `LEAST` inputs, as a
             share of the range, the one number that differs most left out; 0: no rows have so many inputs.
@@ -199,7 +188,18 @@ class Agreement:
         """Whether what differs is no more than rounding makes."""
         expected = self.rounding.few * self.values
         few = len(self.differing) <= expected + 4 * math.sqrt(expected) + 2  # of few numbers chance decides
-        return self.values > 0 and few and self.shift <= self.rounding.shift
+        return bool(self.values > 0 and few and self.shift <= self.rounding.shift)
+
+    @property
+    def said(self) -> str:
+        """What differs, for an error message."""
+        if not self.values:
+            return "no number could be measured again"
+        of = self.differing.get("metric", self.differing.get("column", pd.Series(dtype=str))).unique()
+        of = [*of[:5], f"{len(of) - 5} more"] if len(of) > 5 else [*of]
+        named = f", of {', '.join(of)}" if of else ""
+        means = f"; means moved by up to {self.shift:.1%} of their range" if self.shift else ""
+        return f"{len(self.differing):,} of {self.values:,} numbers are others when measured again{named}{means}"
 
     def __str__(self) -> str:
         return f"{self.inputs:,} of {self.of:,}, {len(self.differing)} of {self.values:,} numbers differ"
@@ -208,128 +208,93 @@ class Agreement:
 def compared(again: pd.DataFrame | Scores, kept: pd.DataFrame | Scores, rounding: Rounding) -> Agreement:
     """Compare rows that were measured again with the recorded table.
 
+    Rows of scores are known by their labels, input and size, of which only sizes that both have count; those of other
+    tables by the columns that hold no fractions, and where these are the same, by the first that do.
+
     Args:
         again: rows of the recorded table, measured again.
         kept: the recorded table.
         rounding: how far they may differ.
     """
-    if isinstance(kept, Scores):
-        return _scores(again, kept, rounding)
-    return _frames(again, kept, rounding)
+    now, then, keys = _scores(again, kept) if isinstance(kept, Scores) else _frames(again, kept)
+    now, then = (of.assign(**of[keys].astype(object).fillna("").astype(str)) for of in (now, then))
+    both = now.merge(then, "left", keys)
+    known = both["at"].notna()
+    both = both[known | (known.groupby([both[key] for key in keys if key != "size"]).transform("sum") == 0)]
+    new, old, known = both[AGAIN], both[KEPT], both["at"].notna()
+    span = both["span"].where(both["span"] > 0, old.abs()).replace(0, 1)
+    same = ((new - old).abs() <= rounding.near * span) | (new == old) | (new.isna() & old.isna() & known)
+    far = both[~same]
+    patched = _patched(kept, far[far["at"].notna()])
+    far = far.drop(columns=["at", "span"]).loc[:, (far != "").any()]
+    return Agreement(_inputs(again), _inputs(kept), len(both), far, _shift(both, (new - old) / span), patched, rounding)
 
 
-def _scores(again: Scores, kept: Scores, rounding: Rounding) -> Agreement:
-    known, spans = {block.key: block for block in kept}, _spans(kept)
-    values, shift, differing, patched = 0, 0.0, [], {}
-    for block in again:
-        other = known.get(block.key)
-        place = {} if other is None else {row: at for at, row in enumerate(_rows(other))}
-        pairs = [(at, place[row]) for at, row in enumerate(_rows(block)) if row in place]
-        absent = [at for at, row in enumerate(_rows(block)) if row not in place]
-        at_sizes = None if other is None else _shared(block, other)
-        if at_sizes is None:
-            pairs, absent = [], range(len(block.images))
-        differing += [{**block.labels, "image": int(block.images[at]), "measured again": None} for at in absent]
-        values += len(absent)
-        if not pairs:
-            continue
-        own, others = (torch.tensor(side) for side in zip(*pairs, strict=True))
-        own_sizes, other_sizes = (torch.tensor(of) for of in zip(*at_sizes, strict=True))
-        now, then = block.values[own][:, own_sizes].double(), other.values[others][:, other_sizes].double()
-        span = spans[_scale(block)]
-        same = ((now - then).abs() <= rounding.near * span) | (now.isnan() & then.isnan())
-        values += same.numel()
-        for row, size in (~same).nonzero().tolist():
-            about = {"image": int(block.images[own[row]]), "size": (block.sizes or [None])[own_sizes[size]]}
-            numbers = {"recorded": float(then[row, size]), "measured again": float(now[row, size])}
-            differing.append({**block.labels, **about, **numbers})
-        if len(pairs) >= LEAST:
-            moved = (now - then).nan_to_num(0).flatten()
-            # One answer that rounding turns is counted above. Of few it would move the mean by more than rounding does.
-            one, count = moved[moved.abs().argmax()], max(1, int((~(now - then).isnan()).sum()))
-            shift = max(shift, float((moved.sum() - one).abs()) / count / span)
-        put = other.values.clone()
-        put[others[:, None], other_sizes[None]] = torch.where(same, then, now).to(put.dtype)
-        patched[block.key] = replace(other, values=put)
-    inputs = (len({(b.labels["dataset"], image) for b in of for image in b.images.tolist()}) for of in (again, kept))
-    whole = Scores(patched.get(block.key, block) for block in kept)
-    return Agreement(*inputs, values, pd.DataFrame(differing), shift, whole, rounding)
-
-
-def _scale(block: Block) -> tuple[Label, ...]:
-    """Rows whose numbers have one range: of a metric on some data and a network, whatever explains."""
-    return tuple(block.labels.get(key) for key in ("metric", "dataset", "network"))
-
-
-def _spans(kept: Scores) -> dict[tuple[Label, ...], float]:
-    """The range of the numbers of each `_scale`; 1 where they are all one."""
-    ends: dict[tuple[Label, ...], tuple[float, float]] = {}
+def _scores(again: Scores, kept: Scores) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """One row a number of both, of `kept` of the same images, with its place and the range of its metric's numbers."""
+    images = torch.tensor(sorted({image for block in again for image in block.images.tolist()}))
+    ends, rows, there = [], [], []
     for block in kept:
-        low, high = ends.get(_scale(block), (torch.inf, -torch.inf))
-        values = block.values.double()
-        least, most = float(values.nan_to_num(torch.inf).min()), float(values.nan_to_num(-torch.inf).max())
-        ends[_scale(block)] = min(low, least), max(high, most)
-    return {scale: high - low if 0 < high - low < torch.inf else 1.0 for scale, (low, high) in ends.items()}
+        values, own = block.values.double().numpy(), torch.isin(block.images, images)
+        ends += [{**block.labels, "value": end} for end in pd.Series(values.flatten()).agg(["min", "max"])]
+        pairs = None if block.pairs is None else block.pairs[own]
+        rows.append(replace(block, images=block.images[own], pairs=pairs, values=block.values[own], errors=None))
+        there.append(own.repeat_interleave(values.shape[1]))
+    scale = ["metric", "dataset", "network"]
+    spans = pd.DataFrame(ends).groupby(scale)["value"].agg(lambda of: of.max() - of.min()).rename("span")
+    keys = [*LABELS, "image", "pair", "size"]
+    now, then = (Scores(of).frame().round({"size": 6})[[*keys, "value"]] for of in (again, rows))
+    then = then.assign(at=torch.cat(there).nonzero()[:, 0].numpy()).join(spans, on=scale)
+    return now.rename(columns={"value": AGAIN}), then.rename(columns={"value": KEPT}), keys
 
 
-def _shared(block: Block, other: Block) -> list[tuple[int, int]] | None:
-    """Where the sizes stand that both were asked at, in each; None: they share none."""
-    at = {round(size, 6): place for place, size in enumerate(other.sizes or (0,))}
-    both = [(k, at[round(size, 6)]) for k, size in enumerate(block.sizes or (0,)) if round(size, 6) in at]
-    return both if (block.sizes is None) == (other.sizes is None) and both else None
-
-
-def _rows(block: Block) -> list[tuple[int, int | None]]:
-    pairs = [None] * len(block.images) if block.pairs is None else block.pairs.tolist()
-    return list(zip(block.images.tolist(), pairs, strict=True))
-
-
-def _frames(again: pd.DataFrame, kept: pd.DataFrame, rounding: Rounding) -> Agreement:
-    """The same of other tables, whose rows are known by the columns that hold no fractions.
-
-    Where these are the same, the first that hold fractions count as well.
-    """
+def _frames(again: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """The same of other tables, whose places are rows."""
     again = pd.read_csv(io.StringIO(again.to_csv(index=False)))  # as the file of the other gives it
     numbers = [name for name in kept if pd.api.types.is_float_dtype(kept[name]) and name in again]
     about = [name for name in kept if name in again and name not in numbers]
     while about and numbers and kept[about].duplicated().any():
         about.append(numbers.pop(0))
-    words = [of[about].astype(object).fillna("").astype(str) for of in (again, kept)]
-    texts = [of.agg("|".join, axis=1) if about else of.index.astype(str) for of in words]
-    place, patched, differing, values = dict(zip(texts[1], kept.index, strict=True)), kept.copy(), [], 0
-    for key, (_, row) in zip(texts[0], again.iterrows(), strict=True):
-        for name in numbers:
-            values += 1
-            now, then = float(row[name]), float(kept.loc[place[key], name]) if key in place else np.nan
-            span = float(np.ptp(kept[name].replace([np.inf, -np.inf], np.nan).dropna())) if len(kept) else 0.0
-            near = rounding.near * (span if span > 0 else abs(then) or 1.0)
-            if not (now == then or abs(now - then) <= near or (now != now and then != then and key in place)):
-                differing.append({**row[about], "column": name, "recorded": then, "measured again": now})
-            if key in place:
-                patched.loc[place[key], name] = now
-    return Agreement(len(again), len(kept), values, pd.DataFrame(differing), 0.0, patched, rounding)
+    finite = kept[numbers].replace([math.inf, -math.inf], math.nan)
+    spans = (finite.max() - finite.min()).rename("span")
+    if not about:
+        again, kept, about = again.assign(row=range(len(again))), kept.assign(row=range(len(kept))), ["row"]
+    then = kept.rename_axis("at").reset_index().melt(["at", *about], numbers, "column", KEPT).join(spans, on="column")
+    return again.melt(about, numbers, "column", AGAIN), then, [*about, "column"]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(prog="python -m faithstudy.records", description=__doc__.partition("\n")[0])
-    commands = parser.add_subparsers(required=True, dest="command")
-    commands.add_parser("promote", help="record what make record has measured").add_argument("pages", nargs="+")
-    commands.add_parser("certify", help="note the code by which the last build agrees").add_argument("pages", nargs="+")
-    commands.add_parser("differing", help="show what a build measured otherwise").add_argument("pages", nargs="+")
-    options = parser.parse_args(arguments)
-    try:
-        for page in options.pages:
-            if options.command == "differing":
-                for path in sorted(differing(page).glob("*.csv")):
-                    print(f"{page}, {path.stem}\n{pd.read_csv(path).to_string()}")
-            else:
-                {"promote": promote, "certify": certify}[options.command](page)
-                print(f"{page}: done")
-    except (ValueError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+def _shift(both: pd.DataFrame, moved: pd.Series) -> float:
+    """How far the mean of a metric, explainer and level moved, at most: of at least `LEAST` inputs, without one."""
+    found = [0.0]
+    if "image" in both:
+        for _, own in both.assign(moved=moved).dropna(subset="moved").groupby([*LABELS]):
+            if len(own[["image", "pair"]].drop_duplicates()) >= LEAST:
+                # One answer that rounding turns is counted among those that differ.
+                rest = own["moved"].drop(own["moved"].abs().idxmax())
+                found.append(abs(float(rest.mean())))
+    return max(found)
+
+
+def _patched(kept: pd.DataFrame | Scores, far: pd.DataFrame) -> pd.DataFrame | Scores:
+    """The recorded table with other numbers in some places."""
+    if not isinstance(kept, Scores):
+        patched = kept.copy()
+        for _, row in far.iterrows():
+            patched.loc[row["at"], row["column"]] = row[AGAIN]
+        return patched
+    numbers = torch.cat([block.values.flatten().double() for block in kept])
+    numbers[far["at"].astype(int).tolist()] = torch.tensor(far[AGAIN].tolist(), dtype=torch.float64)
+    pieces = numbers.split([block.values.numel() for block in kept])
+    return Scores(
+        replace(b, values=of.view_as(b.values).to(b.values.dtype)) for b, of in zip(kept, pieces, strict=True)
+    )
+
+
+def _inputs(table: pd.DataFrame | Scores) -> int:
+    """So many inputs a table has; rows, where it is not of inputs."""
+    if isinstance(table, Scores):
+        return len({(block.labels["dataset"], image) for block in table for image in block.images.tolist()})
+    return len(table)
 
 
 def differing(page: str) -> Path:
@@ -351,6 +316,26 @@ def first_and_one_more(inputs: int, rotation: int, count: int = 2) -> Sequence[i
     more = max(1, -(-(inputs - count) // count))
     start = count * (1 + rotation % more)
     return [*range(min(count, inputs)), *range(start, min(start + count, inputs))]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m faithstudy.records", description=__doc__.partition("\n")[0])
+    parser.add_argument("command", choices=["promote", "differing"], help="record what make record has measured; show")
+    parser.add_argument("pages", nargs="+")
+    options = parser.parse_args(arguments)
+    try:
+        for page in options.pages:
+            if options.command == "promote":
+                promote(page)
+                print(f"{page}: done")
+            else:
+                for path in sorted(differing(page).glob("*.csv")):
+                    print(f"{page}, {path.stem}\n{pd.read_csv(path).to_string()}")
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

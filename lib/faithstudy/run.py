@@ -14,7 +14,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,6 +42,8 @@ Table = pd.DataFrame | Scores
 RATES = "FAITHLAB_ERROR_RATES"
 """The variable with the number of simulations of how often each claim's rule errs; unset: 300 where a run is recorded
 and in the profile paper, and none else."""
+MEASURED = "this page's own tables were measured where it was made; what it takes from other pages is recorded"
+"""What a page says that shows no record of its own."""
 
 
 class Run:
@@ -66,53 +68,40 @@ class Run:
     """
 
     def __init__(self, name: str, variables: Mapping[str, Any]):
-        self.name = name
-        values = profiles.given(name, variables)
+        self.name, self._started = name, time.perf_counter()
+        self.parameters = profiles.given(name, variables)
         self._told = provenance.told(name)
-        self._part = self._told.pop("part", None) if self._told else None
+        self._part = self._told.pop("part", None)
         by_hand = self._told.pop("given", []) if self._told else parameters.injected(variables) - {"profile"}
-        self._label = profiles.label(name, values["profile"], values, by_hand)
         self._anew = provenance.recording() if self._told else []
-        self._label = records.RECORDING if self._anew else self._label
-        self._code = provenance.library()
-        self._files = provenance.named({"own": provenance.metrics(), **values})
+        label = profiles.label(name, self.parameters["profile"], self.parameters, by_hand)
+        self._label = records.RECORDING if self._anew else label
+        self._files = provenance.named({"own": provenance.metrics(), **self.parameters})
         self._commit, self._dirty = provenance.commit()
-        if not self._told:  # the pipeline says it where it is started, and not on a page
-            provenance.warn()
-        self.profile = values.pop("profile")
-        self.parameters = values
+        self.profile = self.parameters.pop("profile")
         shown = self._label == records.PROFILE or (self._anew and "all" not in self._anew)
         self._record = records.provenance(name) if shown and not provenance.metrics() else None
         if self._record is None:  # else what needs files of the reader's own is measured already
-            profiles.require_files({name: values})
-        self.folder = paths.unfinished(name, self._label)
-        self._steps = self.folder
-        self._process = f"{platform.node()}-{os.getpid()}"
+            profiles.require_files({name: self.parameters})
+        if not self._told:  # the pipeline says it where it is started, and not on a page
+            provenance.warn()
+        self.folder = self._steps = paths.unfinished(name, self._label)
         if not self._told or self._part:  # of which any number may run at once
-            self.folder = self.folder / self._process
+            self.folder = self.folder / f"{platform.node()}-{os.getpid()}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in records.tables_in(self.folder):
-            left.unlink()
-        for step in self._steps.glob("*.step") if self._told else ():
-            if self._told["run"] not in step.name:
-                step.unlink(missing_ok=True)  # another part may have done so
+        stale = [step for step in self._steps.glob("*.step") if self._told and self._told["run"] not in step.name]
+        for left in [*records.tables_in(self.folder), *stale]:
+            left.unlink(missing_ok=True)  # another part may have done so
         self._tables: dict[str, dict[str, Any]] = {}
-        self._scores: dict[str, Scores] = {}
-        self._saved: dict[str, pd.DataFrame | Scores] = {}
-        self._claims: list[tuple[str, Claim]] = []
+        self._saved: dict[str, Table] = {}
+        self._claims: dict[str, tuple[str, Claim]] = {}
         self._reasons: list[pd.DataFrame] = []
-        self._asked: set[str] = set()  # names of steps
-        self._made: set[Path] = set()  # steps of this process
-        self._found: list[
-            tuple[str, float]
-        ] = []  # of each step that was found: where it was made, and in how many seconds
+        self._made: dict[str, tuple[str, float]] = {}  # by step: where it was made, and in how many seconds
         self._again: dict[str, records.Agreement | str] = {}  # by table: what was measured again, or why nothing was
-        self._rests_on: dict[str, dict[str, str]] = {}
-        self._started = time.perf_counter()
-        if self._record is None and paths.recorded(name, records.PROFILE).is_dir():
-            display(Markdown(f"**Your run** ({self._label}): everything on this page was measured in it."))
-        elif self._record is None and not self._part:
-            display(Markdown("**No recorded run**: everything on this page was measured where the book was built."))
+        if self._record is None and not self._part:
+            own = paths.recorded(name, records.PROFILE).is_dir()
+            whose = f"**Your run** ({self._label})" if own else "**No recorded run**"
+            display(Markdown(f"{whose}: {MEASURED}."))
 
     def table(
         self,
@@ -146,48 +135,37 @@ class Run:
         kept = records.recorded(self.name, table) if self._record and table not in self._anew else None
         if kept is None:
             self.save(self._measured(table, measure, of), table)
-            made = self._loaded(table)
+            made = self._saved[table]
             if self._record:
                 self._again[table] = "not recorded"
             elif isinstance(made, Scores):
                 plots.INPUTS.measured = len({image for block in made for image in block.images.tolist()})
-            return made
-        taken = slices.parameters_of(self.name, table, self.parameters)
-        moved = [
-            k for k in taken if not _same(kept.provenance["parameters"].get(k, self.parameters[k]), self.parameters[k])
-        ]
-        if moved:
+            return made if isinstance(made, Scores) else pd.read_csv(self.folder / self._tables[table]["file"])
+        recorded, own = kept.provenance["parameters"], self.parameters
+        taken = sorted(slices.parameters_of(self.name, table, own))
+        if moved := [key for key in taken if _text(recorded.get(key, own[key])) != _text(own[key])]:
             raise ValueError(
-                f"{self.name}: the table {table!r} was recorded with another {', '.join(sorted(moved))} than the page "
-                f"says. Record it anew: make record NAME={self.name}"
+                f"{self.name}: the table {table!r} was recorded with another {', '.join(moved)} than the page says. "
+                f"Record it anew: make record NAME={self.name}"
             )
         self.save(kept.frame, table)
-        metrics = kept.frame.labels("metric") if isinstance(kept.frame, Scores) else ()
-        self._rests_on[table] = slices.key(self.name, table, metrics, self.parameters)
         if isinstance(again, str) or self._anew:
             self._again[table] = records.TAKEN if self._anew else again
             return kept.frame
         if rounding is None:
             precisions = {*origins.PRECISIONS, *kept.provenance.get("precisions", ["bfloat16"])}
             rounding = records.BFLOAT16 if "bfloat16" in precisions else FLOAT32
+        # A build that has measured these rows by the same code finds them.
         rotation = int((self._commit or "0")[:8], 16)
-        rows = self._remembered(table, rotation, again or partial(_first, measure, of, rotation))
+        metrics = kept.frame.labels("metric") if isinstance(kept.frame, Scores) else ()
+        known = [slices.key(self.name, table, metrics), own, sorted(origins.PRECISIONS)]
+        path = paths.build() / "again" / self.name / f"{_hash(known)}.{table}.pickle"
+        for old in path.parent.glob(f"*.{table}.pickle"):
+            if old != path or not self._told:
+                old.unlink(missing_ok=True)
+        rows, *_ = _stored(path, again or partial(_first, measure, of, rotation))
         self._again[table] = records.compared(rows, kept.frame, rounding)
         return kept.frame
-
-    def _remembered(self, table: str, rotation: int, make: Callable[[], Table]) -> Table:
-        """Rows that a build measures again, or has measured by the same code."""
-        known = [self._rests_on[table], self.parameters, sorted(origins.PRECISIONS)]
-        name = hashlib.sha256(json.dumps(known, sort_keys=True, default=str).encode()).hexdigest()[:16]
-        path = paths.build() / "again" / self.name / f"{table}-{name}.pickle"
-        if self._told and path.is_file():
-            return pickle.loads(path.read_bytes())
-        rows = make()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for old in path.parent.glob(f"{table}-*.pickle"):
-            old.unlink(missing_ok=True)
-        path.write_bytes(pickle.dumps(rows))
-        return rows
 
     def _measured(self, table: str, measure: Callable[..., Table], of: Sequence[Task | Callable[[], Task]]) -> Table:
         """A table, measured now: in blocks of inputs where `parts` in ``notebooks/profiles.yml`` says so.
@@ -213,12 +191,7 @@ class Run:
             raise provenance.PartMade(f"{self.name}: part {part} of {parts} is made")
         return Scores.concat(tables) if isinstance(tables[0], Scores) else pd.concat(tables, ignore_index=True)
 
-    def _loaded(self, table: str) -> Table:
-        """A saved table; a data frame as its file has it."""
-        path = self.folder / self._tables[table]["file"]
-        return self._saved[table] if path.suffix == ".parquet" else pd.read_csv(path)
-
-    def save(self, frame: pd.DataFrame | Scores, table: str) -> None:
+    def save(self, frame: Table, table: str) -> None:
         """Write a table, whole or not at all: scores as Parquet, others as CSV. A named index becomes columns.
 
         The part of the scores is the notebook's name. Nothing is returned: as the last line of a cell it would be
@@ -233,20 +206,14 @@ class Run:
             raise ValueError(f"{self.name}: two tables are called {table!r}; every table of a page has its own name")
         self._saved[table] = frame
         if isinstance(frame, Scores):
-            self._scores[table] = frame
             path, columns = self.folder / f"{table}.parquet", list(COLUMNS)
             frame.labelled(part=self.name).save(path)
         else:
-            named = any(level is not None for level in frame.index.names)
-            frame = frame.reset_index() if named else frame
+            frame = frame.reset_index() if any(level is not None for level in frame.index.names) else frame
             path = paths.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
             columns = [str(column) for column in frame.columns]
-        self._tables[table] = {
-            "file": path.name,
-            "rows": len(frame),
-            "columns": columns,
-            "sha256": records.digest(path),
-        }
+        about = {"file": path.name, "rows": len(frame), "columns": columns, "sha256": records.digest(path)}
+        self._tables[table] = about
 
     def kept(self, step: str, make: Callable[[], Made]) -> Made:
         """What a long step of the page makes. A run that was killed and is started again finds it made.
@@ -264,23 +231,10 @@ class Run:
         """
         if not self._told:
             return make()
-        if step in self._asked:  # by hand a cell may run again
+        if step in self._made:
             raise ValueError(f"{self.name}: two steps are called {step!r}; every step of a page has its own name")
-        self._asked.add(step)
-        path = self._steps / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
-        content = path.read_bytes() if path.is_file() else b""
-        if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
-            made, *where = pickle.loads(content[32:])
-            if path not in self._made:
-                self._found.append(where)
-            return made
-        begin = time.perf_counter()
-        made = make()
-        content = pickle.dumps((made, _device(provenance.machine()), time.perf_counter() - begin))
-        unfinished = path.with_suffix(f".{self._process}.partial")
-        unfinished.write_bytes(hashlib.sha256(content).digest() + content)
-        unfinished.replace(path)
-        self._made.add(path)
+        made, where, seconds, found = _stored(self._steps / f"{_hash(step)}-{self._told['run']}.step", make)
+        self._made[step] = (where, seconds * found)  # what this process makes is in its own time
         return made
 
     def claim(
@@ -310,28 +264,22 @@ class Run:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
         """
         folder = self.name.split("/")[0]
-        paper = paths.PAPERS.get(folder, folder.capitalize()) if paper is None else paper
-        if id in [claim.id for _, claim in self._claims]:
-            raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
         claim = Claim(id, where, sentence, tuple(parts), unit)
+        if id in self._claims:
+            raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
         for part in claim.parts:
-            if part.table is not None and not any(part.table is saved for saved in self._scores.values()):
+            if part.table is not None and not any(part.table is saved for saved in self._saved.values()):
                 raise ValueError(
                     f"the part {part.name!r} of {id!r} looks at scores that were not saved; save the whole table with "
                     "run.save first, and choose rows of it by labels"
                 )
-        self._claims.append((paper, claim))
+        self._claims[id] = (paths.PAPERS.get(folder, folder.capitalize()) if paper is None else paper, claim)
         return replace(claim.verdict, worded=named)
 
     @property
     def machine(self) -> str:
         """The processor or GPU that measured this page's tables: that of the record, or this one."""
         return _device(self._record or provenance.machine())
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """Of its claims, as far as they are judged."""
-        return [claim.verdict for _, claim in self._claims]
 
     def why(self, claims: str | Sequence[str], *asked: Reason) -> Styler:
         """Why claims may not be reproduced, below them. The page of the verdict shows it, too, where they are not.
@@ -346,93 +294,78 @@ class Run:
         Raises:
             ValueError: no such claim was judged before.
         """
-        judged = [claim.id for _, claim in self._claims]
         for name in [claims] if isinstance(claims, str) else claims:
-            if name not in judged:
+            if name not in self._claims:
                 raise ValueError(
-                    f"{self.name}: no claim {name!r} was judged above; there are {', '.join(judged) or 'none'}"
+                    f"{self.name}: no claim {name!r} was judged above; there are {', '.join(self._claims)}"
                 )
             self._reasons.append(diagnostics.frame(*asked).assign(claim=name))
         return diagnostics.table(*asked)
 
     def _judged(self) -> None:
-        """Save the verdicts and everything that they rest on.
-
-        Raises:
-            ValueError: a claim is judged by a table that was saved anew since.
-        """
+        """Save the verdicts and everything that they rest on."""
         if not self._claims:
             return
-        rows, parts, rates = [], [], []
-        tables = {id(scores) for scores in self._scores.values()}
-        measured_long = self._label == records.RECORDING or self.profile == "paper"
-        runs = int(os.environ.get(RATES, 300 if measured_long else 0))
-        for paper, claim in self._claims:
-            if any(part.table is not None and id(part.table) not in tables for part in claim.parts):
-                raise ValueError(
-                    f"{self.name}: a table was saved anew after {claim.id!r} was judged by it; save the whole table "
-                    "before its claims"
-                )
-            rows.append({"id": claim.id, "paper": paper, **claim.verdict.row()})
-            parts.append(claim.verdict.frame())
-            if runs:
-                rates.append(self.kept(f"error rate of {claim.id}", partial(_rates, claim, runs)))
-        self.save(pd.DataFrame(rows), "claims")
-        self.save(pd.concat(parts, ignore_index=True), "parts")
+        self.save(
+            pd.DataFrame({"id": id, "paper": paper, **c.verdict.row()} for id, (paper, c) in self._claims.items()),
+            "claims",
+        )
+        self.save(pd.concat([c.verdict.frame() for _, c in self._claims.values()], ignore_index=True), "parts")
         if self._reasons:
             self.save(pd.concat(self._reasons, ignore_index=True), "reasons")
-        kept = records.recorded(self.name, "error_rates") if self._record else None
-        if rates or kept:
-            self.save(pd.DataFrame(rates) if rates else kept.frame, "error_rates")
+        measured_long = self._label == records.RECORDING or self.profile == "paper"
+        if runs := int(os.environ.get(RATES, 300 if measured_long else 0)):
+            rates = [self.kept(f"error rate of {id}", partial(_rates, c, runs)) for id, (_, c) in self._claims.items()]
+            self.save(pd.DataFrame(rates), "error_rates")
+        elif self._record and (kept := records.recorded(self.name, "error_rates")):
+            self.save(kept.frame, "error_rates")
 
-    def _checked(self) -> dict[str, Any]:
+    def _checked(self) -> dict[str, str]:
         """What was measured again, by table, in words.
 
         Raises:
             ValueError: numbers differ by more than rounding makes, or with them a verdict is another.
         """
         again = {table: of for table, of in self._again.items() if isinstance(of, records.Agreement)}
-        folder, wrong = records.differing(self.name), []
+        folder = records.differing(self.name)
         shutil.rmtree(folder, ignore_errors=True)
         for table, of in again.items():
             if len(of.differing):
                 paths.write(folder / f"{table}.csv", of.differing.to_csv(index=False))
-            if not of.holds:
-                wrong.append(f"the table {table} differs by more than rounding makes ({of}, means by {of.shift:.2g})")
-        patched = {id(self._scores[table]): of.patched for table, of in again.items() if table in self._scores}
-        for _, claim in self._claims:
+        wrong = [f"of the recorded table {table}, {of.said}" for table, of in again.items() if not of.holds]
+        patched = {id(self._saved[table]): of.patched for table, of in again.items()}
+        for name, (_, claim) in self._claims.items():
             parts = [part.on(patched.get(id(part.table), part.table)) for part in claim.parts]
-            moved = [not part.same_rows(new) for part, new in zip(claim.parts, parts, strict=True)]
-            if any(moved):
-                parts = [new if of else part for part, new, of in zip(claim.parts, parts, moved, strict=True)]
-                if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
-                    wrong.append(f"with the numbers measured here {claim.id} is {found}, not {claim.verdict.outcome}")
+            # Parts whose rows are as they were are judged as they were: what draws at random would draw anew.
+            parts = [old if old.same_rows(new) else new for old, new in zip(claim.parts, parts, strict=True)]
+            if any(old is not new for old, new in zip(claim.parts, parts, strict=True)):
+                found = replace(claim, parts=tuple(parts)).verdict.outcome
+                if found != claim.verdict.outcome:
+                    wrong.append(f"with the numbers measured here, {name} is {found} and not {claim.verdict.outcome}")
         if wrong:
             raise ValueError(
-                f"{self.name}: {'; '.join(wrong)}. What differs: python -m faithstudy.records differing {self.name}"
+                f"{self.name}: {'; '.join(wrong)}. Rounding does not do that: the code or data have changed. The "
+                f"numbers: python -m faithstudy.records differing {self.name}. If the new ones are right: make record "
+                f"NAME={self.name}"
             )
-        return {table: f"{of}{self._changed(table)}" for table, of in self._again.items()}
+        return {table: str(of) for table, of in self._again.items()}
 
-    def _changed(self, table: str) -> str:
-        """What of the code that a recorded table rests on has changed since a build agreed with it, in words."""
-        about, now = (self._record or {}).get("tables", {}).get(table, {}), self._rests_on.get(table, {})
-        if not (about.get("rests_on") and "code" in self._record) or about["rests_on"] == _digest(now):
-            return ""
-        changed = [file for file, of in now.items() if file != "the page" and self._record["code"].get(file) != of]
-        return f"; its code has changed: {', '.join(changed) or 'the page'}"
-
-    def download(self, table: str) -> "Download":
+    def download(self, table: str) -> Markdown:
         """A link to a saved table for the page of this notebook.
 
         Raises:
             KeyError: no such table has been saved.
         """
-        if table not in self._tables:
-            raise KeyError(f"{self.name} has saved {', '.join(self._tables) or 'no table'}, not {table!r}.")
-        return self._link(table, self._place()[0])
+        return Markdown(self._link(table))
 
-    def _link(self, table: str, place: Path) -> "Download":
-        return Download(self.name, table, place / self._tables[table]["file"], linked=bool(self._told))
+    def _link(self, table: str) -> str:
+        """A link in Markdown: on a page of the book the file lies in ``results/`` of the site."""
+        file = self._tables[table]["file"]
+        if not self._told:  # a run by hand is not part of the site
+            return f"`{self._place() / file}`"
+        # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name. What
+        # `result:` is, _config.yml says: a link to no page of the book.
+        return f"[{file}](result:{'../' * (1 + self.name.count('/'))}results/{self.name}/{file})"
 
     def finish(self) -> "Stamp":
         """Stop the clock, put the tables in their place with ``provenance.json`` and return the stamp for the page.
@@ -445,65 +378,55 @@ class Run:
         if self._part:
             raise ValueError(f"{self.name} is cut into parts by notebooks/profiles.yml, but ran to its end")
         self._judged()
-        checked = self._checked()
-        for table, of in self._rests_on.items():
-            self._tables[table] |= {"rests_on": _digest(of)}
-        place, identity = self._place()
-        edited = self._told and self._told["notebook_sha256"] != provenance.script_digest(self.name)
-        _, dirty = provenance.commit()
+        checked, machine, place = self._checked(), provenance.machine(), self._place()
+        places, seconds = zip(*self._made.values(), strict=True) if self._made else ((), ())
         record = {
             "notebook": self.name,
             "profile": self.profile,
             "parameters": self.parameters,
-            **identity,
+            **(self._told or dict.fromkeys(("run", "notebook_sha256", "code_sha256"))),
             "pipeline": bool(self._told),
-            "edited": bool(edited),
             "tables": self._tables,
             "again": checked,
-            "code": {file: of for key in self._rests_on.values() for file, of in key.items() if file != "the page"},
             "recorded": self._record and {key: self._record.get(key) for key in SHOWN},
             "own_files": self._files,
             "networks": origins.used(),
             "precisions": sorted(origins.PRECISIONS),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - self._started + sum(took for _, took in self._found), 2),
+            "seconds": round(time.perf_counter() - self._started + sum(seconds), 2),
             "commit": self._commit,
-            "dirty": True if edited else self._dirty or dirty,
+            "dirty": self._dirty or provenance.commit()[1],
             **provenance.versions(),
-            **(machine := provenance.machine()),
-            "steps_made_on": sorted({where for where, _ in self._found} - {_device(machine)}),
+            **machine,
+            "steps_made_on": sorted({*places} - {_device(machine)}),
         }
+        links = [self._link(table) for table in self._tables]
         self._settle(place)
         paths.write(place / "provenance.json", json.dumps(record, indent=2, default=str) + "\n")
         if not self._told:
             print(f"{self.name} ran by hand, and the tables of the book are as they were. Its own are in {place}")
-        return Stamp(record, [self._link(table, place) for table in self._tables])
+        return Stamp(record, links)
 
-    def _place(self) -> tuple[Path, dict[str, str | None]]:
-        """Where the tables belong, and the run's identity; of a run by hand nobody knows what code ran."""
-        if self._told:
-            return paths.results(self.name, self._label), self._told
-        unknown = {"run": None, "notebook_sha256": None, "code_sha256": self._code}
-        return paths.results(self.name, f"{self._label}+{provenance.BY_HAND}"), unknown
+    def _place(self) -> Path:
+        """Where the tables belong."""
+        return paths.results(self.name, self._label if self._told else f"{self._label}+{provenance.BY_HAND}")
 
     def _settle(self, place: Path) -> None:
         """Move the tables, and nothing else stays in either folder of what was there."""
         before, self.folder = self.folder, place
         for step in (*before.glob("*.step"), *before.glob("*.partial")):
             step.unlink()
-        if before != place:
-            place.mkdir(parents=True, exist_ok=True)
-            for about in self._tables.values():
-                os.replace(before / about["file"], place / about["file"])
-            (before / "provenance.json").unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # it holds what is not of this run
-                before.rmdir()
+        place.mkdir(parents=True, exist_ok=True)
+        for about in self._tables.values():
+            os.replace(before / about["file"], place / about["file"])
+        with contextlib.suppress(OSError):  # it holds what is not of this run
+            before.rmdir()
         for path in records.tables_in(place):
             if path.stem not in self._tables:
                 path.unlink()
 
 
-SHOWN = ("date", "commit", "dirty", "seconds", "cpu", "gpu", "networks", "code")
+SHOWN = ("date", "commit", "dirty", "seconds", "cpu", "gpu", "networks")
 """What the page says of its record."""
 
 
@@ -515,14 +438,28 @@ def _first(measure: Callable[[Task], Table], of: Sequence[Task | Callable[[], Ta
     return measure(task.part(torch.tensor(records.first_and_one_more(len(task.x), rotation))))
 
 
-def _digest(rests_on: Mapping[str, str]) -> str:
-    """What a table rests on, in a word."""
-    return hashlib.sha256(json.dumps(rests_on).encode()).hexdigest()[:16]
+def _stored(path: Path, make: Callable[[], Made]) -> tuple[Made, str, float, bool]:
+    """What `make` makes, where, in how many seconds, and whether a file had it, which has it from now on."""
+    content = path.read_bytes() if path.is_file() else b""
+    found = hashlib.sha256(content[32:]).digest() == content[:32]  # whole; nobody else writes into the build folder
+    if not found:
+        begin, made = time.perf_counter(), make()
+        content = pickle.dumps((made, _device(provenance.machine()), time.perf_counter() - begin))
+        content = hashlib.sha256(content).digest() + content
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{platform.node()}-{os.getpid()}.partial")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    return *pickle.loads(content[32:]), found
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values of a parameter are the same, as JSON has them."""
-    return json.dumps(one, default=str) == json.dumps(other, default=str)
+def _text(value: Any) -> str:
+    """A value as JSON has it, in which a tuple and a list are the same."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(_text(value).encode()).hexdigest()[:16]
 
 
 def _rates(claim: Claim, runs: int) -> dict[str, Any]:
@@ -530,46 +467,22 @@ def _rates(claim: Claim, runs: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Download:
-    """A link to a table; on a page of the book the file lies in ``results/`` of the site."""
-
-    name: str
-    table: str
-    path: Path
-    linked: bool = True
-
-    def __repr__(self) -> str:
-        return str(self.path)
-
-    def _repr_markdown_(self) -> str:
-        if not self.linked:  # a run by hand is not part of the site
-            return f"`{self.path}`"
-        # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name. What
-        # `result:` is, _config.yml says: a link to no page of the book.
-        up = "../" * (1 + self.name.count("/"))
-        return f"[{self.path.name}](result:{up}results/{self.name}/{self.path.name})"
-
-
-@dataclass(frozen=True)
 class Stamp:
-    """The provenance of a run, folded at the end of its page: of the recorded run, where the page shows one."""
+    """The provenance of a run, folded at the end of its page: of the recorded run, where the page shows one.
+
+    Attributes:
+        provenance: of the run, as it is saved.
+        links: to its tables, in Markdown.
+    """
 
     provenance: Mapping[str, Any]
-    downloads: list[Download]
+    links: Sequence[str]
 
     @property
     def shown(self) -> Mapping[str, Any]:
         """The provenance of the run that measured what the page shows."""
         recorded = self.provenance.get("recorded")
         return {**self.provenance, "steps_made_on": (), **recorded} if recorded else self.provenance
-
-    def _head(self) -> str:
-        p = self.shown
-        commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
-        commit += " with local changes" if p["dirty"] else ""
-        took = f"{_duration(p['seconds'])} on {', '.join([_device(p), *p.get('steps_made_on', ())])}"
-        by = "" if p["pipeline"] else ", run by hand"
-        return f"{p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
     def again(self) -> tuple[str, str]:
         """What was measured again, in a line; and by table, with why the others were not."""
@@ -589,27 +502,29 @@ class Stamp:
         return f"Measured again here: {line}" + "; verdicts unchanged" * ("claims" in tables) + ".", "; ".join(each)
 
     def __repr__(self) -> str:
-        return f"Provenance: {self._head()}"
+        p = self.shown
+        commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
+        commit += " with local changes" if p["dirty"] else ""
+        took = f"{_duration(p['seconds'])} on {', '.join([_device(p), *p['steps_made_on']])}"
+        by = "" if p["pipeline"] else ", run by hand"
+        return f"Provenance: {p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
     def _repr_markdown_(self) -> str:
-        p, checked, (line, each) = self.shown, self.provenance, self.again()
+        p, here, (line, each) = self.shown, self.provenance, self.again()
+        networks = [f"{of['name']} ({of.get('source') or str(of.get('commit'))[:9]})" for of in p["networks"] or ()]
+        machine = f"{here['cores']} cores, {here['threads']} threads, {here['peak_memory_mb']} MB, {here['system']}"
         rows = {
-            "Tables": ", ".join(download._repr_markdown_() for download in self.downloads) or "none",
+            "Tables": ", ".join(self.links) or "none",
             "Measured again": plain(each) or "nothing",
-            "Parameters": _listed(p["parameters"]),
-            "Networks": _networks(p["networks"] or []),
+            "Parameters": _listed(f"{k}={v}" for k, v in p["parameters"].items() if v != ""),
+            "Networks": _listed(networks),
             "Machine": plain("; ".join(filter(None, [p["cpu"], p["gpu"]]))),
-            "Run here": plain(
-                f"{checked['run'] or 'not known'}, notebook {(checked['notebook_sha256'] or 'not known')[:9]}"
-                + (" (not that of the repository)" if checked["edited"] else "")
-                + f", {checked['date']}, {checked['cpu']}, {checked['cores']} cores, {checked['threads']} threads, "
-                f"{checked['peak_memory_mb']} MB, Python {checked['python']}, {checked['system']}"
-            ),
-            "Versions here": _listed(checked["versions"]),
+            "Run here": plain(f"{here['run'] or 'not known'}, {here['date']}, {here['cpu']}, {machine}"),
+            "Versions here": _listed([f"python={here['python']}", *(f"{k}={v}" for k, v in here["versions"].items())]),
         }
         body = "\n".join(f"- **{term}**: {text}" for term, text in rows.items())
-        head = f":::{{dropdown}} **Provenance** {plain(self._head())}\n:class-container: faithlab-provenance"
-        return f"{plain(line)}\n\n{head}\n\n{body}\n:::\n"
+        head = f":::{{dropdown}} {plain(repr(self)).replace('Provenance:', '**Provenance**')}"
+        return f"{plain(line)}\n\n{head}\n:class-container: faithlab-provenance\n\n{body}\n:::\n"
 
 
 def _device(machine: Mapping[str, Any]) -> str:
@@ -617,29 +532,9 @@ def _device(machine: Mapping[str, Any]) -> str:
     return machine["gpu"] or machine["cpu"]
 
 
-def _code(text: object) -> str:
-    """A name or value as it is typed."""
-    return f"`{str(text).replace('`', chr(39))}`"
-
-
-def _listed(values: Mapping[str, Any]) -> str:
-    """Names and values in a line; an empty text is none."""
-    return ", ".join(_code(f"{k}={v}") for k, v in values.items() if v != "") or "none"
-
-
-def _networks(used: list[Mapping[str, Any]]) -> str:
-    """Networks in a line, those together that come from the same place."""
-    alike: dict[str, list[str]] = {}
-    for network in used:
-        if network["kind"] == "pretrained":
-            origin = f"pretrained, {network['source']}"
-        else:
-            commit = f"commit {network['commit'][:9]}" if network.get("commit") else "no commit"
-            commit += " with local changes" if network.get("dirty") else ""
-            shipped = "shipped " if network.get("shipped") else ""
-            origin = f"{shipped}{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
-        alike.setdefault(origin, []).append(_code(network["name"]))
-    return "; ".join(f"{plain(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
+def _listed(texts: Iterable[str]) -> str:
+    """Texts in a line, each as it is typed."""
+    return ", ".join(f"`{text.replace('`', chr(39))}`" for text in texts) or "none"
 
 
 def _duration(seconds: float) -> str:
@@ -652,24 +547,15 @@ def _duration(seconds: float) -> str:
 def page_faults(name: str, profile: str) -> list[str]:
     """What does not belong together of a notebook in a build: its page, its tables and their provenance."""
     path, folder = paths.executed(name, profile), paths.results(name, profile)
-    found = records.faults(folder)
     if not path.is_file():
-        return [*found, "there is no executed page"]
-    if not (folder / "provenance.json").is_file():
+        return ["there is no executed page"]
+    if found := records.faults(folder):
         return found
-    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    page = nbformat.read(path, as_version=4)
-    says = page.metadata.get("faithlab")
-    if says is None or "run" not in record:
-        return [*found, "the page does not say which run it is of"]
-    expected = provenance.page_identity(record)
-    if says["notebook_sha256"] != provenance.digest(provenance.cells(page)):
-        found.append("the code on the page is not the code that ran")
-    if (says["run"], says["notebook_sha256"]) != (expected["run"], expected["notebook_sha256"]):
-        found.append(f"the page is of run {says['run']}, its tables are of run {expected['run']}")
-    elif says["tables"] != expected["tables"]:
-        found.append("the tables are of another time than the page")
-    return found
+    page, record = nbformat.read(path, as_version=4), json.loads((folder / "provenance.json").read_text("utf-8"))
+    if provenance.digest(provenance.cells(page)) != record["notebook_sha256"]:
+        return ["the code on the page is not the code that made its tables"]
+    same = page.metadata.get("faithlab") == provenance.page_identity(record)
+    return [] if same else ["the page and its tables are of different runs"]
 
 
 def remedy(names: list[str], profile: str) -> str:
