@@ -20,18 +20,11 @@ from faithstudy.claims.parts import (
 )
 from faithstudy.claims.verdicts import (
     CONTRADICTED,
-    MOSTLY_FAILS,
-    OWN,
     PARTLY,
-    REFUTED_IN_PART,
     REPRODUCED,
-    RULED,
-    SIZES,
     UNDECIDED,
     UNTESTED,
     VERDICTS,
     Claim,
-    Judged,
     Verdict,
-    evidence,
 )

@@ -52,6 +52,12 @@ OWN = {REPRODUCED: "supported", PARTLY: "partly supported", CONTRADICTED: "not s
 VERDICTS = (*RULED, *OWN.values())
 AGREES, COMPATIBLE, DIFFERS = SIZES = ("agrees in size", "compatible, not precise", "differs in size")
 """How an interval lies to the printed number."""
+TAGS = {
+    "untested": "Our data do not test it",
+    "follows": "It follows by construction",
+    "blind": "A control that never queries the network passes, too",
+}
+"""What a claim may declare of itself, with a reason, and how it is said."""
 YES, NOT_KNOWN, NO = "yes", "not known", "no"
 """Whether what a claim says of these networks is sure to be so over others like them."""
 
@@ -105,19 +111,15 @@ def p_values(estimate: Estimate, low: float, high: float, needed: int | None = N
     needed = contrasts if needed is None else needed
     spare = contrasts - needed  # may lie on the other side
 
-    def part(inside: Tensor, outside: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        return (
-            inside.kthvalue(needed, dim).values * (spare + 1),
-            outside.kthvalue(spare + 1, dim).values * needed,
-        )
+    def of_part(inside: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+        return inside.kthvalue(needed, 0).values * (spare + 1), outside.kthvalue(spare + 1, 0).values * needed
 
-    each = estimate.each.value
-    on, off = (each > low) & (each < high), (each < low) | (each > high)
+    each = Interval(*(x.transpose(0, 1) for x in estimate.each))  # [contrasts, networks, ...]
+    on, off = (each.value > low) & (each.value < high), (each.value < low) | (each.value > high)
     inside, outside = _chances(estimate, estimate.pooled, low, high)
-    holds, fails = part(inside.where(on.all(0), 1.0), outside.where(off.all(0), 1.0), 0)
-    one_holds, one_fails = part(*_chances(estimate, estimate.each, low, high), 1)
-    depends = one_holds.amin(0).maximum(one_fails.amin(0)) * networks
-    return torch.stack([holds, fails, depends])
+    holds, fails = of_part(inside.where(on.all(1), 1.0), outside.where(off.all(1), 1.0))
+    one_holds, one_fails = of_part(*_chances(estimate, each, low, high))
+    return torch.stack([holds, fails, one_holds.amin(0).maximum(one_fails.amin(0)) * networks])
 
 
 def settle(chances: Sequence[Tensor]) -> Tensor:
@@ -198,20 +200,15 @@ class Judged:
 
 
 def judge(parts: Sequence[Part]) -> tuple[Judged, ...]:
-    """What becomes of the parts of a claim; its premises are settled apart, and counted facts are as they are."""
-    found = {
-        k: OPEN if part.untold else HOLDS if part.count == part.cases else FAILS
-        for k, part in enumerate(parts)
-        if part.gathered is None
-    }
-    left = {}
+    """What becomes of the parts of a claim: premises are settled among themselves, and counted facts as they are."""
+    judged = {p.name: Judged(p, OPEN if p.untold else HOLDS if p.count == p.cases else FAILS) for p in parts}
     for premise in (True, False):
-        own = [k for k, part in enumerate(parts) if part.gathered is not None and part.premise == premise]
+        own = [part for part in parts if part.gathered is not None and part.premise == premise]
         if own:
-            settled = settle([p_values(p.estimate, p.low, p.high, p.needed) for p in (parts[k] for k in own)])
-            found |= {k: OUTCOMES[place] for k, place in zip(own, settled, strict=True)}
-            left[premise] = sum(found[k] == OPEN for k in own)
-    return tuple(Judged(part, found[k], left.get(part.premise, 1)) for k, part in enumerate(parts))
+            settled = settle([p_values(p.estimate, p.low, p.high, p.needed) for p in own]).tolist()
+            left = settled.count(OUTCOMES.index(OPEN))
+            judged |= {p.name: Judged(p, OUTCOMES[k], left) for p, k in zip(own, settled, strict=True)}
+    return tuple(judged.values())
 
 
 def rule(outcomes: Sequence[str], premises: Sequence[str] = ()) -> str:
@@ -296,18 +293,8 @@ def evidence(frame: pd.DataFrame) -> str:
     pooled = frame[frame["network"] == POOLED]
     parts = pooled.drop_duplicates("part").set_index("part")
     own = parts[~parts["premise"].astype(bool)]
-    counts, total = Counter(own["outcome"]), len(own)
-    alone = {HOLDS: "holds", OPEN: "is open", FAILS: "fails", DEPENDS: "depends on the network"}
-    if total == 1:
-        text = f"The one part {alone[own['outcome'].iloc[0]]}"
-    else:
-        text = f"{counts[HOLDS]} of {total} parts hold{'s' * (counts[HOLDS] == 1)}"
-        text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
-        text += f", {counts[DEPENDS]} depend{'s' * (counts[DEPENDS] == 1)} on the network" * (counts[DEPENDS] > 0)
-    compared = pooled[pooled["part"].isin(own.index) & (pooled["kind"] != COUNTED)]
-    if counts[FAILS] and len(compared) > total:
-        claimed = (compared["value"] > compared["claimed_low"]) & (compared["value"] < compared["claimed_high"])
-        text += f"; {claimed.sum()} of {len(compared)} comparisons are on the claimed side"
+    alone = {OPEN: "is open"}.get(own["outcome"].iloc[0], own["outcome"].iloc[0])
+    text = "; ".join(filter(None, [f"The one part {alone}" * (len(own) == 1), tally(frame)]))
     for name, outcome in parts.loc[parts["premise"].astype(bool), "outcome"].items():
         if outcome != HOLDS:
             text += f"; the premise {name!r} {'is open' if outcome == OPEN else outcome}"
@@ -353,6 +340,26 @@ def evidence(frame: pd.DataFrame) -> str:
     return text
 
 
+def tally(frame: pd.DataFrame) -> str:
+    """How many parts of a claim hold and, where one fails, how many comparisons are as claimed; empty of one alone.
+
+    Args:
+        frame: as of `evidence`.
+    """
+    rows = frame[(frame["network"] == POOLED) & ~frame["premise"].astype(bool)]
+    counts = Counter(rows.drop_duplicates("part")["outcome"])
+    total, held, fails, depend = counts.total(), counts[HOLDS], counts[FAILS], counts[DEPENDS]
+    said = []
+    if total > 1:
+        text = f"{held} of {total} parts hold{'s' * (held == 1)}, {counts[OPEN]} open, {fails} fail{'s' * (fails == 1)}"
+        said.append(text + f", {depend} depend{'s' * (depend == 1)} on the network" * (depend > 0))
+    if fails and len(rows) > total:
+        rows = rows[rows["kind"] != COUNTED]
+        claimed = (rows["value"] > rows["claimed_low"]) & (rows["value"] < rows["claimed_high"])
+        said.append(f"{claimed.sum()} of {len(rows)} comparisons are on the claimed side")
+    return "; ".join(said)
+
+
 def unit_of(frame: pd.DataFrame, number: int = 1) -> str:
     """What the rows of a claim's scores are about, in words; "input" in what a run has saved before it was said."""
     said = [unit for unit in frame.get("unit", ()) if isinstance(unit, str) and unit]
@@ -388,11 +395,6 @@ def deciding(contrasts: pd.DataFrame) -> pd.Series:
     return contrasts.loc[clear.idxmin()]
 
 
-def sureness(row: pd.Series) -> str:
-    """What `deciding` has chosen of several comparisons, in words."""
-    return "the surest to fail" if row["outcome"] == FAILS else "the least sure"
-
-
 def _open(pooled: pd.DataFrame) -> str:
     """Which comparison of a claim's open parts is the farthest from decided, for a sentence."""
     row = deciding(pooled)
@@ -403,7 +405,7 @@ def _open(pooled: pd.DataFrame) -> str:
     text = f" Open is {row['part']!r}" if parts == 1 else f" The least sure of {parts} open parts is {row['part']!r}"
     if len(own) > 1:
         among = f"in {straddles.sum()} of {len(own)} comparisons, " * bool(straddles.any())
-        text += f", {among}{sureness(row)} {compared(row['contrast'])}"
+        text += f", {among}the least sure {compared(row['contrast'])}"
     found = numbers.interval(row["value"], row["low"], row["high"])
     found += "" if row["low"] == row["low"] else " without an interval"
     bars = {"above": row["claimed_low"], "below": row["claimed_high"]}
@@ -459,7 +461,7 @@ class Verdict:
     def needed(self) -> float:
         """Images that would decide all open parts with a power of 80 % each."""
         numbers = [j.needed for j in self.judged if j.outcome == OPEN]
-        return max(numbers) if numbers and not any(math.isnan(n) for n in numbers) else math.nan
+        return float(pd.Series(numbers, dtype=float).max(skipna=False))
 
     @property
     def generalises(self) -> str:
@@ -486,12 +488,8 @@ class Verdict:
     def sentence(self) -> str:
         """The counts, the networks, data and images they speak of, what would decide it, and what stands beside it."""
         claim, text = self.claim, evidence(self.frame())
-        for says, why in (
-            ("Our data do not test it", claim.untested),
-            ("It follows by construction", claim.follows),
-            ("A control that never queries the network passes, too", claim.blind),
-        ):
-            text += f" {says}: {why.rstrip('.')}." if why else ""
+        for name, says in TAGS.items():
+            text += f" {says}: {why.rstrip('.')}." if (why := getattr(claim, name)) else ""
         if self.outcome in (REPRODUCED, OWN[REPRODUCED]):
             text += f" Over other trainings: {self.generalises}." if self.generalises else ""
             said = ", ".join(f"{self.sizes[size]} {size}" for size in SIZES if self.sizes[size])
@@ -510,7 +508,7 @@ class Verdict:
             "images_needed": self.needed,
             "generalises": self.generalises,
             **{size: self.sizes[size] for size in SIZES},
-            **{name: getattr(self.claim, name) for name in ("untested", "follows", "blind")},
+            **{name: getattr(self.claim, name) for name in TAGS},
         }
 
     def frame(self) -> pd.DataFrame:
