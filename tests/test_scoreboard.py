@@ -194,10 +194,12 @@ def test_the_worst_simulated_case_is_told(tmp_path):
 
 def test_simulated_error_rates_are_summed_up_over_the_claims(tmp_path):
     def rates(claim, runs, reproduced, partly):
-        return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}
+        others = {"mostly fails": 0, "refuted in part": 0}
+        return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly} | others
 
     save(tmp_path / "one", "error_rates", [rates("a", 300, 3, 30), rates("exempt", 0, 0, 0)])
     save(tmp_path / "two", "error_rates", [rates("b", 300, 9, 0)])
+    save(tmp_path / "old", "error_rates", [{"claim": "c", "runs": 300, "reproduced": 99, "partly": 99}])
     text = scoreboard._simulated(tmp_path)
     assert "On the tables of 2 claims, 300 studies" in text
     assert "*reproduced* in 2.0%, and in 3.0% for the claim `b`" in text

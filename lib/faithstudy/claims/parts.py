@@ -370,7 +370,7 @@ def _joined(parts: Sequence[Part], name: str, needed: int) -> Part:
     joined = _part(first.kind, first.table, cells, matrix, *bar, of=statistic, name=name, **common)
     printed = tuple(value for part in parts for value in part.printed)
     printed = printed if len(printed) == len(parts) else ()
-    return replace(joined, printed=printed, needed=needed)
+    return replace(joined, printed=printed, needed=needed, size_margin=first.size_margin)
 
 
 def _check_margin(margin: float, reason: str) -> None:
@@ -447,12 +447,6 @@ def _part(
         )
     if math.isnan(size_margin) and math.isfinite(high - low):
         size_margin = (high - low) / 2
-    own = {
-        "size_margin": size_margin,
-        "gathered": gathered,
-        "matrix": matrix,
-        "cells": tuple(cells),
-        "labels": dict(labels),
-        "table": table,
-    }
-    return Part(name, kind, low, high, contrasts, printed=tuple(printed or ()), reason=reason, **own)
+    own = {"gathered": gathered, "matrix": matrix, "cells": tuple(cells), "labels": dict(labels), "table": table}
+    how = {"printed": tuple(printed or ()), "size_margin": size_margin, "reason": reason}
+    return Part(name, kind, low, high, contrasts, **how, **own)

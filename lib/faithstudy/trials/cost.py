@@ -79,8 +79,8 @@ class Ratio:
 
         Args:
             ratios: one of each turn; a single one has no interval.
-            parts: how many ratios a claim makes a part of: each is judged at its share of the error rate, as
-                `faithstudy.claims` does; 1 to 4: the interval is that of 95 %.
+            parts: how many ratios a claim makes a part of: each is judged at its share of the error rate, by
+                Bonferroni's inequality; 1: the interval is that of 95 %.
         """
         logs = np.log(np.asarray(ratios, dtype=float))
         if len(logs) < 2:
