@@ -12,8 +12,8 @@ has to. Within a part, one failing contrast of Q is enough, so that its smallest
 are needed, and the largest counts. Where only m of Q contrasts are needed (some, most), the m-th smallest times
 Q - m + 1 holds and the (Q - m + 1)-th smallest times m fails. Each of N networks could be the one on which a part
 depends: times N. A p-value is the tail at which the interval, its halves stretched by the ratio of Student's quantiles,
-would touch the bar. So where all is as claimed, at most 2.5 % of the claims have a part that fails, and as many one that
-depends on the network; tests/test_error_rates.py simulates how often the verdict is wrong.
+would touch the bar. So where all is as claimed, a part fails in at most 2.5 % of the claims, and in as many one depends
+on the network; tests/test_error_rates.py simulates how often the verdict is wrong.
 """
 
 import math
