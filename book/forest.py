@@ -10,11 +10,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import words
-from judged import SYMBOLS, Page, anchor, folder, grouped, of
+from judged import APART, SYMBOLS, Page, anchor, apart, folder, grouped, of
 
 from faithstudy import diagnostics, plots
 from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithstudy.claims.verdicts import BETWEEN, POOLED, deciding, unit_of
+from faithstudy.claims.verdicts import (
+    BETWEEN,
+    MOSTLY_FAILS,
+    NO,
+    NOT_KNOWN,
+    OWN,
+    POOLED,
+    REFUTED_IN_PART,
+    SIZES,
+    YES,
+    deciding,
+    tally,
+    unit_of,
+)
 from faithstudy.display_names import plain
 from faithstudy.numbers import interval, number, places
 
@@ -22,9 +35,17 @@ DECIDES = {
     REPRODUCED: ("holds",),
     CONTRADICTED: ("fails",),
     PARTLY: ("depends on the network", "fails"),
-    UNDECIDED: ("fails", "open"),
+    MOSTLY_FAILS: ("fails",),
+    REFUTED_IN_PART: ("fails",),
+    UNDECIDED: ("open",),
     UNTESTED: ("fails", "depends on the network", "open"),
 }
+KINDS = {REPRODUCED: "holds", UNDECIDED: "open", UNTESTED: "open", PARTLY: "depends"}
+"""The look of a badge, by verdict; of what is not here that of a failure."""
+OFTEN = 0.25
+"""A random order that is the same for all inputs satisfies a claim so often: the claim says little."""
+LOOKED = "Judged after a first look"
+"""The badge of a page whose inputs were made more after a verdict was open."""
 """Outcomes of the parts that speak for a verdict, the first that there is; of an untested claim, of its premises."""
 COLOURS = {"holds": "#0b6e4f", "fails": "#b3261e", "depends on the network": "#8a5000", "open": "#4f5b67"}
 ROWS = 24
@@ -43,10 +64,15 @@ LEGEND = (
 )
 
 
+def ruled(verdict: str) -> str:
+    """The verdict of the rule, also where a finding of this study is called otherwise."""
+    return next((by_rule for by_rule, name in OWN.items() if name == verdict), verdict)
+
+
 def badge(verdict: str, text: str = "", href: str = "") -> str:
     """A badge of a verdict, a link where it has somewhere to lead."""
     inside = f'<span aria-hidden="true">{SYMBOLS[verdict]}</span> {html.escape(text or verdict)}'
-    kind = f'class="faithlab-badge {verdict.split()[-1]}"'
+    kind = f'class="faithlab-badge {KINDS.get(ruled(verdict), "fails")}"'
     return f'<a {kind} href="{html.escape(href)}">{inside}</a>' if href else f"<span {kind}>{inside}</span>"
 
 
@@ -71,6 +97,7 @@ def measured(row: pd.Series) -> str:
 
 def telling(verdict: str, parts: pd.DataFrame) -> pd.Series:
     """The row of the contrast that decides a claim."""
+    verdict = ruled(verdict)
     rows = parts[(parts["network"] == POOLED) & (parts["premise"] == (verdict == UNTESTED))]
     rows = next((own for outcome in DECIDES[verdict] if len(own := rows[rows["outcome"] == outcome])), rows)
     estimated = rows[rows["kind"] != "counted"]
@@ -89,23 +116,59 @@ def decisive(verdict: str, parts: pd.DataFrame) -> str:
 
 
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
-    """A claim, its verdict and the number that decides it (HTML)."""
+    """A claim, its verdict with its counts and the number that decides it (HTML)."""
     said = f"“{html.escape(claim['claim'].rstrip('.'))}”: <strong>{claim['verdict']}</strong>"
-    return f"{said}. {html.escape(decisive(claim['verdict'], parts))}".rstrip(". ") + "."
+    if ruled(claim["verdict"]) != REPRODUCED and (counts := tally(parts)):
+        said += f" ({html.escape(counts)})"
+    why = claim.get("untested") or decisive(claim["verdict"], parts)
+    return f"{said}. {html.escape(why)}".rstrip(". ") + "."
+
+
+def beside(claim: pd.Series, parts: pd.DataFrame, caveats: Sequence[tuple[str, str]] = ()) -> str:
+    """What stands beside a verdict in a list of claims."""
+    said = [text for column, text in APART.items() if claim[column]]
+    if ruled(claim["verdict"]) != REPRODUCED:
+        said.append(tally(parts))
+    else:
+        sizes = [f"{claim[size]:.0f} {size}" for size in SIZES if claim[size] > 0]
+        said.append("printed numbers: " * bool(sizes) + ", ".join(sizes))
+        said.append(f"over other trainings: {claim['generalises']}" * bool(claim["generalises"]))
+        said.append(f"a random order satisfies it in {claim['stable']:.0%}" if claim["stable"] > OFTEN else "")
+    said.append("after a first look" * any(badge == LOOKED for badge, _ in caveats))
+    return "; ".join(filter(None, said))
 
 
 def counted(claims: pd.DataFrame) -> str:
-    """How many claims have which verdict, in words."""
-    counts = claims["verdict"].value_counts()
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts)
+    """How many claims have which verdict, in words; those that are left out of sums at the end."""
+    counts, left = claims.loc[~apart(claims), "verdict"].value_counts(), apart(claims).sum()
+    said = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts]
+    return ", ".join(said + [f"{left} true by construction or passed by a blind control"] * bool(left))
 
 
 def overview(claims: pd.DataFrame) -> str:
-    """How many claims of each paper have which verdict, in Markdown for the home page."""
-    return words.markdown(
-        {"Paper": f"[{paper}]({folder(paper)}/verdict)", "Claims": len(own)}
-        | {f"{SYMBOLS[verdict]} {verdict}": int((own["verdict"] == verdict).sum()) for verdict in VERDICTS}
-        for paper, own in claims.groupby("paper", sort=False)
+    """The scoreboard of the home page in Markdown: verdicts by paper, and what stands beside the reproduced claims."""
+    left = apart(claims)
+    names = [v for v in VERDICTS if ruled(v) == v or (claims["verdict"] == v).any()]
+    papers = [(f"[{paper}]({folder(paper)}/verdict)", own) for paper, own in claims.groupby("paper", sort=False)]
+    verdicts = words.markdown(
+        {"Paper": name, "Claims": len(own)}
+        | {f"{SYMBOLS[v]} {v}": int((own.loc[~left, "verdict"] == v).sum()) for v in names}
+        | {"Left out": int(left[own.index].sum())}
+        for name, own in papers
+    )
+    claims = claims[~left & (claims["verdict"] == REPRODUCED)]
+    papers = [(name, claims[claims.index.isin(own.index)]) for name, own in papers]
+    said = words.markdown(
+        {"Paper": name, "Reproduced": len(own)}
+        | {f"Over other trainings: {v}": int((own["generalises"] == v).sum()) for v in (YES, NOT_KNOWN, NO)}
+        | {f"A random order satisfies it in over {OFTEN:.0%}": int((own["stable"] > OFTEN).sum())}
+        | {f"Numbers: {size}": int(own[size].sum()) for size in SIZES}
+        for name, own in papers
+    )
+    return (
+        f"{verdicts}\n*Left out*: claims that are {' or '.join(APART.values())}.\n\n"
+        "*Reproduced* speaks of the sign. Of the reproduced claims, and of the numbers that are printed for them:\n\n"
+        + said
     )
 
 
@@ -239,6 +302,8 @@ def verdicts(pages: Sequence[Page], paper: str, target: Path, caveats=lambda pag
     by = {page.name: page for page in pages}
     listed = words.markdown(
         {"": SYMBOLS[claim["verdict"]], "Claim": f"[{plain(claim['claim'])}](#{anchor(claim['id'])})"}
+        | {"Verdict": claim["verdict"]}
+        | {"Beside it": beside(claim, of(by[claim["page"]], claim["id"]), caveats(by[claim["page"]]))}
         for _, claim in claims.iterrows()
     )
     blocks = [f"**{len(claims)} claims: {counted(claims)}.**", listed, LEGEND]
@@ -269,13 +334,14 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], sho
         "Measured in": f'<a href="../../notebooks/{page.name}.html">{page.name}</a>, '
         f"<code>make notebook NAME={page.name}</code>",
     }
-    if (level := parts["judged_at"].max()) > 0.9501:
-        about["Level"] = (
-            f"Intervals are of 95 %; of so many parts each is judged at {level:.1%}, and may be open there."
-        )
+    if len(parts.loc[~parts["premise"], "part"].unique()) > 1:
+        about["Level"] = "Intervals are of 95 %; of several parts each has to be clearer (Holm), and may be open there."
     terms = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in about.items() if text)
     why = _html(diagnostics.once(reasons.drop(columns="claim"))) if len(reasons) else ""
-    folds = {"Why?": why * (claim["verdict"] != REPRODUCED), "All numbers": numbers(parts) if len(parts) else ""}
+    folds = {
+        "Why?": why * (ruled(claim["verdict"]) != REPRODUCED),
+        "All numbers": numbers(parts) if len(parts) else "",
+    }
     folds["Test, caveats and rerun"] = f"<dl>{terms}</dl>"
     folded = "".join(
         f'<details class="faithlab-evidence"><summary>{what}</summary>{text}</details>\n'

@@ -12,11 +12,14 @@ import yaml
 
 from faithstudy import paths
 from faithstudy.claims import VERDICTS
+from faithstudy.claims.verdicts import SIZES
 
-SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
-NUMBERS = ("value", "low", "high", "printed", "images", "claimed_low", "claimed_high", "needed", "judged_at")
+SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "◔", "⊘", "✗", "?", "–", "✓", "◐", "✗"), strict=True))
+APART = {"follows": "true by construction", "blind": "a control that never queries the network passes, too"}
+"""Why a verdict is left out of sums, by the column that says it."""
+NUMBERS = ("value", "low", "high", "printed", "images", "claimed_low", "claimed_high", "needed")
 WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason", "unit")
-CLAIMS = ("id", "paper", "where", "claim", "verdict", "evidence", "page")
+CLAIMS = ("id", "paper", "where", "claim", "verdict", "evidence", "page", "generalises", "untested", *APART, *SIZES)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,10 @@ def page(folder: Path, name: str) -> Page:
     said |= {"network": parts["network"].map(words.label), "premise": parts["premise"].astype(bool)}
     reasons = _read(folder / "reasons.csv", ("claim",))
     told = reasons.drop(columns="claim").map(words.plain).assign(claim=reasons["claim"])
-    claims = claims.assign(evidence=claims["evidence"].map(words.plain))
+    rates = _read(folder / "error_rates.csv", ("claim", "stable"))[["claim", "stable"]]
+    claims = claims.merge(rates.rename(columns={"claim": "id"}).astype({"id": object}), on="id", how="left")
+    beside = {name: claims[name].astype(object).fillna("") for name in ("generalises", "untested", *APART)}
+    claims = claims.assign(evidence=claims["evidence"].map(words.plain), **beside)
     run = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     return Page(name, claims, parts.assign(**said), told, run)
 
@@ -76,6 +82,11 @@ def anchor(claim: str) -> str:
 def has_verdicts(paper: str) -> bool:
     """Whether a paper has a verdict page; claims of other pages stand on these alone."""
     return (paths.root() / "book" / folder(paper) / "verdict.md").is_file()
+
+
+def apart(claims: pd.DataFrame) -> pd.Series:
+    """Which claims are left out of sums, see `APART`."""
+    return (claims[list(APART)] != "").any(axis=1)
 
 
 def grouped(claims: pd.DataFrame, alike: Sequence[Mapping[str, Any]] | None = None) -> list[tuple[str, pd.DataFrame]]:

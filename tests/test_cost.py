@@ -51,11 +51,10 @@ def test_a_ratio_over_turns_is_students_interval_of_logarithms():
     low, high = scipy.stats.ttest_1samp(np.log(ratios), 0).confidence_interval()
     assert (found.value, *found.ends) == pytest.approx((scipy.stats.gmean(ratios), np.exp(low), np.exp(high)))
     assert str(found) == "2.12 [1.80, 2.50]"
-    # As one of ten parts it is judged at 1 % on each side.
+    # As one of ten parts it is judged at a quarter of a percent on each side.
     wide = Ratio.over_turns(ratios, 10)
     by = np.log(wide.high / wide.value) / np.log(found.high / found.value)
-    assert by == pytest.approx(scipy.stats.t.ppf(0.99, 3) / scipy.stats.t.ppf(0.975, 3))
-    assert Ratio.over_turns(ratios, 4) == found
+    assert by == pytest.approx(scipy.stats.t.ppf(0.9975, 3) / scipy.stats.t.ppf(0.975, 3))
 
 
 def test_one_turn_has_no_interval():

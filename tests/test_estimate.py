@@ -506,12 +506,10 @@ def test_bad_questions(arguments, message):
         stats.estimate(table(normal(1, 2, 5)), **arguments)
 
 
-def test_a_wider_level_stretches_both_halves_by_students_quantiles():
+def test_what_is_outside_a_wider_interval_is_told_by_students_law():
     e = stats.estimate(table(normal(1, 1, 20)))
-    x = e.pooled.widened(e.stretch(0.005))
-    values = e.value.item(), (e.high - e.value).item()
-    expected = values[0] + values[1] * scipy.stats.t.ppf(0.995, 19) / scipy.stats.t.ppf(0.975, 19)
-    assert x.high.item() == pytest.approx(expected)
+    times = scipy.stats.t.ppf([0.975, 0.995], 19) / scipy.stats.t.ppf(0.975, 19)
+    assert e.outside(torch.tensor(times)).tolist() == pytest.approx([0.025, 0.005])
 
 
 def test_an_interval_holds_its_value():

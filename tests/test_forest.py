@@ -8,14 +8,16 @@ import judged
 import pandas as pd
 import pytest
 
-from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED
+from faithstudy import paths
+from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
+from faithstudy.claims.verdicts import MOSTLY_FAILS, NOT_KNOWN, OWN, REFUTED_IN_PART, SIZES, YES
 
 
 def row(part, value, low=math.nan, high=math.nan, **more):
     """A row of a table of parts, claimed above 0."""
     known = {"claim": "c", "part": part, "kind": "above", "outcome": "holds", "contrast": "x", "network": "pooled"}
     known |= {"datasets": "digits test", "reason": "", "printed": math.nan, "images": 20, "needed": 2, "unit": "input"}
-    known |= {"claimed_low": 0.0, "claimed_high": math.inf, "premise": False, "judged_at": 0.95}
+    known |= {"claimed_low": 0.0, "claimed_high": math.inf, "premise": False}
     return known | {"value": value, "low": low, "high": high} | more
 
 
@@ -38,7 +40,10 @@ def parts():
     ("verdict", "said"),
     [
         (REPRODUCED, "first: 0.30 [0.10, 0.50] (claimed: above 0; 20 inputs)."),
-        (UNDECIDED, "always: 5 of 6 cases (claimed: all cases)."),  # what fails is known, whatever the rest may be
+        (OWN[REPRODUCED], "first: 0.30 [0.10, 0.50] (claimed: above 0; 20 inputs)."),
+        (UNDECIDED, "steps, 2 - 3: −0.10 [−0.20, 0.10] (claimed: above 0; 20 inputs)."),
+        (MOSTLY_FAILS, "always: 5 of 6 cases (claimed: all cases)."),
+        (REFUTED_IN_PART, "always: 5 of 6 cases (claimed: all cases)."),
         (PARTLY, "always: 5 of 6 cases (claimed: all cases)."),
         (CONTRADICTED, "always: 5 of 6 cases (claimed: all cases)."),
         (UNTESTED, "is it right: 0.90 [0.80, 1.00] (claimed: above 0.5; 20 inputs)."),
@@ -46,7 +51,14 @@ def parts():
 )
 def test_the_sentence_has_the_number_that_decides(parts, verdict, said):
     text = forest.sentence(pd.Series({"claim": "A < B.", "verdict": verdict}), parts)
-    assert text == f"“A &lt; B”: <strong>{verdict}</strong>. {said}"
+    counts = " (1 of 3 parts holds, 1 open, 1 fails; 2 of 3 comparisons are on the claimed side)"
+    counts = "" if verdict in (REPRODUCED, OWN[REPRODUCED]) else counts
+    assert text == f"“A &lt; B”: <strong>{verdict}</strong>{counts}. {said}"
+
+
+def test_a_claim_that_our_data_do_not_test_says_why(parts):
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNTESTED, "untested": "the data are scans"}), parts)
+    assert text.endswith("1 fails; 2 of 3 comparisons are on the claimed side). the data are scans.")
 
 
 def test_of_several_comparisons_the_one_that_decides_is_named(parts):
@@ -125,7 +137,7 @@ def test_a_claim_with_many_contrasts_has_a_line_for_each_part_and_what_fails_fir
 def page(parts, reasons=None):
     claims = [{"id": "c", "paper": "SaCo", "where": "Table 1", "claim": "It is so.", "evidence": "1 of 4 parts holds."}]
     reasons = pd.DataFrame(columns=["question", "claim"]) if reasons is None else reasons
-    claims = pd.DataFrame(claims).assign(verdict=PARTLY, page="saco/one")
+    claims = pd.DataFrame(claims).assign(verdict=PARTLY, page="saco/one", follows="", blind="")
     return judged.Page("saco/one", claims, parts, reasons, {"parameters": {}})
 
 
@@ -133,7 +145,7 @@ def test_a_verdict_page_has_a_list_then_each_claim_with_its_plot_and_folded_numb
     twice = pd.DataFrame({"question": ["Too small?", "Too small?"], "answer": ["yes", "no"], "claim": "c"})
     text = forest.verdicts([page(parts, twice)], "SaCo", tmp_path, lambda page: [("Small", "It is small.")])
     assert "**1 claims: 1 partly.**" in text
-    assert "| ◐ | [It is so.](#claim-c) |" in text
+    assert "| ◐ | [It is so.](#claim-c) | partly | 1 of 3 parts holds, 1 open, 1 fails; 2 of 3 comparisons" in text
     assert "{#claim-c .faithlab-claim}\n**◐ partly.** It is so. 1 of 4 parts holds." in text
     assert 'src="../../forest/c.svg"' in text
     assert (tmp_path / "c.svg").is_file()
@@ -151,8 +163,50 @@ def test_claims_that_are_alike_share_a_heading_and_a_plot_and_none_is_lost(parts
     assert (alone, list(second["id"])) == ("", ["b"])
 
 
-def test_the_home_page_counts_verdicts_by_paper():
-    claims = pd.DataFrame({"paper": ["SaCo", "SaCo", "TRACE"], "verdict": [REPRODUCED, PARTLY, REPRODUCED]})
-    lines = forest.overview(claims).splitlines()
-    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 0 | 1 | 0 | 0 |"
-    assert len(lines) == 4
+@pytest.fixture
+def scored():
+    """Five claims of two papers, of which two are left out of sums."""
+    claims = pd.DataFrame({"paper": ["SaCo", "SaCo", "SaCo", "TRACE", "TRACE"]})
+    claims = claims.assign(verdict=[REPRODUCED, PARTLY, REPRODUCED, REPRODUCED, REPRODUCED], stable=[0.5, 0, 0.1, 1, 1])
+    claims = claims.assign(follows=["", "", "", "an identity", ""], blind=["", "", "", "", "a fixed map"])
+    sizes = dict(zip(SIZES, (1, 2, 0), strict=True))
+    return claims.assign(generalises=[YES, "", NOT_KNOWN, YES, YES], **sizes)
+
+
+def test_the_scoreboard_counts_verdicts_by_paper_and_leaves_out_what_had_to_come_out_so(scored):
+    verdicts, _, beside = forest.overview(scored).partition("*Left out*")
+    lines = verdicts.splitlines()
+    assert lines[0].startswith(
+        "| Paper | Claims | ✓ reproduced | ◐ partly | ◔ mostly fails | ⊘ refuted in part | ✗ contr"
+    )
+    assert lines[2:4] == [
+        "| [SaCo](saco/verdict) | 3 | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |",
+        "| [TRACE](trace/verdict) | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 2 |",
+    ]
+    head, _, saco, trace = beside.splitlines()[-4:]
+    assert "| Over other trainings: yes | Over other trainings: not known |" in head
+    assert "A random order satisfies it in over 25%" in head
+    assert saco == "| [SaCo](saco/verdict) | 2 | 1 | 1 | 0 | 1 | 2 | 4 | 0 |"
+    assert trace == "| [TRACE](trace/verdict) | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |"
+    assert forest.counted(scored) == "2 reproduced, 1 partly, 2 true by construction or passed by a blind control"
+
+
+def test_a_reproduced_claim_is_listed_with_what_keeps_it_from_saying_more(scored, parts):
+    said = forest.beside(scored.iloc[0], parts, [(forest.LOOKED, "It was open.")])
+    assert said == (
+        "printed numbers: 1 agrees in size, 2 compatible, not precise; over other trainings: yes; "
+        "a random order satisfies it in 50%; after a first look"
+    )
+    assert forest.beside(scored.iloc[3], parts).startswith("true by construction; ")
+    assert forest.beside(scored.iloc[1], parts).startswith("1 of 3 parts holds")
+
+
+def test_every_verdict_has_a_sign_and_a_look():
+    looks = {
+        verdict: re.search(r'faithlab-badge (\w+)"><span aria-hidden="true">(.)<', forest.badge(verdict)).groups()
+        for verdict in VERDICTS
+    }
+    css = (paths.root() / "book/_static/faithlab.css").read_text(encoding="utf-8")
+    assert all(f".{look} {{" in css for look, _ in looks.values())
+    assert looks[OWN[CONTRADICTED]] == looks[CONTRADICTED] == ("fails", "✗")
+    assert looks[OWN[REPRODUCED]] == looks[REPRODUCED] == ("holds", "✓")

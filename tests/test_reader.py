@@ -87,7 +87,7 @@ def part(value, low, high):
         "unit": "",
     }
     row |= {"network": "pooled", "value": value, "low": low, "high": high, "claimed_low": 0.5, "claimed_high": math.inf}
-    return pd.DataFrame([row | {"images": 9.0, "datasets": "d", "judged_at": 0.95, "needed": 1.0}])
+    return pd.DataFrame([row | {"images": 9.0, "datasets": "d", "needed": 1.0}])
 
 
 def drawn(arrangement):

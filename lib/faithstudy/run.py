@@ -245,17 +245,18 @@ class Run:
         parts: Sequence[Part],
         *,
         paper: str | None = None,
-        unit: str = "input",
+        **about: str | bool,
     ) -> Verdict:
-        """Judge a claim of a paper, below the table that it is about.
+        """Judge a claim of a paper, or a finding of this study, below the table that it is about.
 
         Args:
             id: short, unique, stable.
             where: section, table or figure of the paper.
             sentence: the claim in our words.
             parts: what it says, see `faithstudy.claims`.
-            paper: its name in the book; None: that of the notebook's folder.
-            unit: what one row of its scores is about, in words.
+            paper: its name in the book; None: that of the notebook's folder. Where that is no paper's, the claim is a
+                finding of this study, if `own` does not say otherwise.
+            **about: `unit`, `own`, `untested`, `follows` and `blind` of `faithstudy.claims.Claim`.
 
         Returns:
             The verdict, to end a cell with.
@@ -264,7 +265,8 @@ class Run:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
         """
         folder = self.name.split("/")[0]
-        claim = Claim(id, where, sentence, tuple(parts), unit)
+        about.setdefault("own", paper is None and folder not in paths.PAPERS)
+        claim = Claim(id, where, sentence, tuple(parts), **about)
         if id in self._claims:
             raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
         for part in claim.parts:

@@ -165,6 +165,7 @@ run.claim(
             "classifiers whose closed form falls from the second", [falls for _, falls, *_ in stretches], reason=formula
         ),
     ],
+    follows="a third of what is counted is the closed form itself",
 )
 
 # %% [markdown]

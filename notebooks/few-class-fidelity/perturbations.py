@@ -417,6 +417,7 @@ run.claim(
     "Section 3.4.1",
     "For some images no blur alone leaves the model undecided, and one of the other operations does.",
     [better(scores, every, blur, dataset=data, name=problem, **found) for problem, data in where.items()],
+    follows="all operations include the blurs, and one image is enough",
 )
 
 # %% [markdown]

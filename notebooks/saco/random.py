@@ -115,7 +115,13 @@ Markdown(
 # %% tags=["hide-input"]
 near = {"margin": 0.05, "reason": "'near zero' is the paper's word; 0.05 is a fortieth of the scale from -1 to 1"}
 part = within(scores, {"explainer": RANDOM}, metric="SaCo", name="SaCo of Random", **near)
-run.claim("saco-random-zero", "Section 5.2", "SaCo of Random Attribution is zero.", [part])
+run.claim(
+    "saco-random-zero",
+    "Section 5.2",
+    "SaCo of Random Attribution is zero.",
+    [part],
+    follows="random orders are exchangeable, so that the mean over them is zero",
+)
 
 # %% [markdown]
 # The other end of the scale is one. It belongs to an explanation that was told the answers: cut the pixels at random into 16
@@ -382,6 +388,7 @@ run.claim(
     "Section 5.2, Figure 4",
     "Most explainers have a positive SaCo, so that SaCo tells them from Random.",
     [most(parts, "explainers above Random by SaCo")],
+    blind="a fixed map of the centre, above four of the explainers",
 )
 
 # %% tags=["hide-input"]

@@ -183,6 +183,7 @@ run.claim(
         counted(f"{change}: no coefficient changes by 1e-6", (of < 1e-6).tolist(), reason=f"each explainer, {how}")
         for change, of in by_difference
     ],
+    follows="a common factor of the scores cancels in the coefficient",
 )
 
 # %% tags=["hide-input"]

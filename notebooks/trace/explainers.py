@@ -343,6 +343,7 @@ run.claim(
             **rivals,
         )
     ],
+    follows="TRACE maximises the number by which all are compared",
 )
 
 # %% tags=["hide-input"]

@@ -503,6 +503,7 @@ run.claim(
         best(scores, "explainer", best_of(scores, cell), printed=of_six[cell["reference"]].to_dict(), **rivals, **cell)
         for cell in cells
     ],
+    follows="TRACE maximises the number by which all are compared",
 )
 
 # %% tags=["hide-input"]

@@ -26,7 +26,5 @@ from faithstudy.claims.verdicts import (
     UNTESTED,
     VERDICTS,
     Claim,
-    Judged,
     Verdict,
-    evidence,
 )

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from faithlab.stats import Estimate, Sample, Statistic, auc
 from faithlab.stats.samples import Labels
 from faithstudy import numbers
-from faithstudy.claims.verdicts import tail
+from faithstudy.claims.verdicts import LEVEL
 
 Work = Callable[[], object]
 
@@ -79,13 +79,13 @@ class Ratio:
 
         Args:
             ratios: one of each turn; a single one has no interval.
-            parts: how many ratios a claim makes a part of: each is judged at its share of the error rate, as
-                `faithstudy.claims` does; 1 to 4: the interval is that of 95 %.
+            parts: how many ratios a claim makes a part of: each is judged at its share of the error rate, by
+                Bonferroni's inequality; 1: the interval is that of 95 %.
         """
         logs = np.log(np.asarray(ratios, dtype=float))
         if len(logs) < 2:
             return cls(float(np.exp(logs.mean())))
-        half = -scipy.special.stdtrit(len(logs) - 1, tail(parts)) * logs.std(ddof=1) / len(logs) ** 0.5
+        half = -scipy.special.stdtrit(len(logs) - 1, LEVEL / parts) * logs.std(ddof=1) / len(logs) ** 0.5
         return cls(*(float(np.exp(logs.mean() + by)) for by in (0, -half, half)))
 
     @classmethod
