@@ -13,7 +13,7 @@ from faithlab.metrics import METRICS, consistency
 from faithlab.metrics.distance import l1, spearman
 from faithlab.scores import Scores
 from faithstudy import claims, profiles
-from faithstudy.claims.verdicts import judge_part
+from faithstudy.claims.verdicts import judge
 from faithstudy.data import datasets
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import degradation, folds, models, training
@@ -227,7 +227,7 @@ def test_networks_that_guess_do_not_know_their_data(family):
         (part,) = cross_trained.known(scores, "cifar10")
         assert part.premise
         assert part.low == 0.25
-        assert judge_part(part).outcome == outcome
+        assert judge([part])[0].outcome == outcome
 
 
 def test_other_weights_keep_the_folds(family):

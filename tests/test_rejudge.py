@@ -24,6 +24,7 @@ import torch
 import strange
 from faithlab.scores import Scores
 from faithstudy import architectures as examined
+from faithstudy import paths
 from faithstudy.claims import Claim
 from faithstudy.slices import changed, compiled, names, table_of
 from faithstudy.trials import examination, sizes
@@ -108,8 +109,9 @@ class Run:
         self.claims: dict[str, Claim] = {}
         self.as_recorded: list[str] = []
 
-    def claim(self, id: str, where: str, sentence: str, parts: list, **how: str):
-        self.claims[id] = Claim(id, where, sentence, tuple(parts))
+    def claim(self, id: str, where: str, sentence: str, parts: list, *, paper: str | None = None, **about: str):
+        about.setdefault("own", paper is None and self.name.split("/")[0] not in paths.PAPERS)
+        self.claims[id] = Claim(id, where, sentence, tuple(parts), **about)
         return self.claims[id].verdict
 
     def table(self, name: str) -> Scores | pd.DataFrame:

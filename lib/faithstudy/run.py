@@ -291,17 +291,18 @@ class Run:
         parts: Sequence[Part],
         *,
         paper: str | None = None,
-        unit: str = "input",
+        **about: str | bool,
     ) -> Verdict:
-        """Judge a claim of a paper, below the table that it is about.
+        """Judge a claim of a paper, or a finding of this study, below the table that it is about.
 
         Args:
             id: short, unique, stable.
             where: section, table or figure of the paper.
             sentence: the claim in our words.
             parts: what it says, see `faithstudy.claims`.
-            paper: its name in the book; None: that of the notebook's folder.
-            unit: what one row of its scores is about, in words.
+            paper: its name in the book; None: that of the notebook's folder. Where that is no paper's, the claim is a
+                finding of this study, if `own` does not say otherwise.
+            **about: `unit`, `own`, `untested`, `follows` and `blind` of `faithstudy.claims.Claim`.
 
         Returns:
             The verdict, to end a cell with.
@@ -310,10 +311,11 @@ class Run:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
         """
         folder = self.name.split("/")[0]
+        about.setdefault("own", paper is None and folder not in paths.PAPERS)
         paper = paths.PAPERS.get(folder, folder.capitalize()) if paper is None else paper
         if id in [claim.id for _, claim in self._claims]:
             raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
-        claim = Claim(id, where, sentence, tuple(parts), unit)
+        claim = Claim(id, where, sentence, tuple(parts), **about)
         for part in claim.parts:
             if part.table is not None and not any(part.table is saved for saved in self._scores.values()):
                 raise ValueError(

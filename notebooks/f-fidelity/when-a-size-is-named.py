@@ -229,6 +229,7 @@ run.claim(
     "Of explanations that have an end, more than nine of ten are given a size, in every case that was simulated.",
     goal("named"),
     paper="Beyond F-Fidelity",
+    own=True,
     unit="simulated study",
 )
 
@@ -256,6 +257,7 @@ run.claim(
     "Where a size is named, more than nine of ten intervals hold the true one, in every case that was simulated.",
     goal("held"),
     paper="Beyond F-Fidelity",
+    own=True,
     unit="simulated study",
 )
 
@@ -266,6 +268,7 @@ run.claim(
     "Of rankings that have no end which the sweep shows, more than nine of ten are refused a size, in every case that was simulated.",
     goal("refused"),
     paper="Beyond F-Fidelity",
+    own=True,
     unit="simulated study",
 )
 

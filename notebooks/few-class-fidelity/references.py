@@ -64,7 +64,7 @@ from faithlab.stats import pearson, rank
 from faithstudy import plots, published, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above
-from faithstudy.claims.verdicts import HOLDS, judge_part
+from faithstudy.claims.verdicts import HOLDS, judge
 from faithstudy.data import datasets
 from faithstudy.diagnostics import Reason
 from faithstudy.run import Run
@@ -370,8 +370,8 @@ run.claim(
 
 # %% tags=["hide-input"]
 left, possible = refined.left_out(common), []
-for number, (problem, part) in enumerate(zip(problems, parts[1:], strict=True), 1):
-    if judge_part(part, len(parts)).outcome == HOLDS:  # nothing is to be explained
+for number, (problem, judged) in enumerate(zip(problems, judge(parts)[1:], strict=True), 1):
+    if judged.outcome == HOLDS:  # nothing is to be explained
         continue
     pair = [label[problem, name] for name in architectures]
     for of in pair:

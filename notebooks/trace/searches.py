@@ -226,6 +226,7 @@ run.claim(
     "Greedy search from both ends finds better orders for LeRF − MoRF than each of the paper's searches in as many forwards.",
     ends_beat(),
     paper="Beyond TRACE",
+    own=True,
 )
 
 # %% [markdown]
@@ -267,6 +268,7 @@ run.claim(
     "than annealing from the same start, when all have asked as much.",
     insertion_beats(),
     paper="Beyond TRACE",
+    own=True,
 )
 
 # %% [markdown]
@@ -288,6 +290,7 @@ if photograph_networks:
         "paper's searches in as many forwards.",
         ends_beat(photographs=True),
         paper="Beyond TRACE",
+        own=True,
     )
     display(judged)
 

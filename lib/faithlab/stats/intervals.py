@@ -60,12 +60,6 @@ class Interval(NamedTuple):
     low: Tensor
     high: Tensor
 
-    def widened(self, factor: float) -> "Interval":
-        """The ends moved away from the value by a factor."""
-        return Interval(
-            self.value, self.value - factor * (self.value - self.low), self.value + factor * (self.high - self.value)
-        )
-
     def shifted(self, by: Tensor) -> "Interval":
         """All moved by the same amount."""
         return Interval(self.value + by, self.low + by, self.high + by)
@@ -136,13 +130,14 @@ class Estimate:
         lost = (low == high) & (interval.low < interval.high)
         return Interval(interval.value, *(torch.where(lost, torch.nan, end) for end in (low, high)))
 
-    def stretch(self, tail: float) -> float:
-        """How much wider an interval with this share outside at each end is, by Student's quantiles."""
-        return float(scipy.special.stdtrit(self._freedom, tail) / scipy.special.stdtrit(self._freedom, TAIL))
+    @property
+    def quantile(self) -> float:
+        """Student's quantile that a half of these intervals has of standard errors."""
+        return -float(scipy.special.stdtrit(self._freedom, TAIL))
 
-    def shrink(self, tail: float) -> float:
-        """How much narrower an interval with this share outside at each end would be, were the spread known."""
-        return float(scipy.special.ndtri(tail) / scipy.special.stdtrit(self._freedom, tail))
+    def outside(self, times: Tensor) -> Tensor:
+        """The share outside each end of an interval that is so many times as wide, by Student's law."""
+        return torch.as_tensor(scipy.special.stdtr(self._freedom, -self.quantile * times.numpy()))
 
     @property
     def _freedom(self) -> int:

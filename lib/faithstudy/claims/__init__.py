@@ -20,8 +20,13 @@ from faithstudy.claims.parts import (
 )
 from faithstudy.claims.verdicts import (
     CONTRADICTED,
+    MOSTLY_FAILS,
+    OWN,
     PARTLY,
+    REFUTED_IN_PART,
     REPRODUCED,
+    RULED,
+    SIZES,
     UNDECIDED,
     UNTESTED,
     VERDICTS,

@@ -21,7 +21,7 @@ from faithlab import rng
 from faithlab.stats import Estimate, Interval
 from faithlab.stats.intervals import intervals, weights
 from faithstudy.claims.parts import PAIRED, Part
-from faithstudy.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcomes, rule
+from faithstudy.claims.verdicts import HOLDS, OUTCOMES, REPRODUCED, RULED, Claim, judge, p_values, rule, settle
 
 TOGETHER = 50
 """Simulations that are judged at once, at most: one by one each step's price is that of a call."""
@@ -60,13 +60,13 @@ class ErrorRates:
     def row(self) -> dict[str, str | int | float | None]:
         """A row of a table: simulations in all, and those under chance with each verdict."""
         head = {"claim": self.claim, "images": self.images, "runs": 0 if self.exempt else self.runs}
-        counts = {verdict: self.chance[verdict] for verdict in VERDICTS}
+        counts = {verdict: self.chance[verdict] for verdict in RULED}
         return head | counts | {"stable": self.stable, "power": self.power}
 
     def __str__(self) -> str:
         if self.exempt:
             return f"{self.claim}: counted facts, exempt"
-        text = f"{self.claim}: under chance " + ", ".join(f"{self.chance[v]} {v}" for v in VERDICTS if self.chance[v])
+        text = f"{self.claim}: under chance " + ", ".join(f"{self.chance[v]} {v}" for v in RULED if self.chance[v])
         text += f" of {self.runs}"
         text += "" if self.stable is None else f"; stable random order {self.stable:.2f}"
         return text + ("" if self.power is None else f"; power at the printed effect {self.power:.2f}")
@@ -97,15 +97,12 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         pooled, each = (truth - own.value)[:, None], (truth - own.each.value)[..., None]
         return replace(found, pooled=found.pooled.shifted(pooled), each=found.each.shifted(each))
 
-    fixed = [part for part in claim.parts if part.premise or part.gathered is None]
-    premises, counted = (
-        [judge_part(part, claim.size).outcome for part in fixed if part.premise == which] for which in (True, False)
-    )
+    fixed = judge([part for part in claim.parts if part.premise or part.gathered is None])
+    premises, counted = ([j.outcome for j in fixed if j.part.premise == which] for which in (True, False))
 
     def verdicts(estimated: Callable[[Part, range], Estimate], block: range) -> list[str]:
-        # The outcomes alone: how many images an open one needs takes as long.
-        own = [outcomes(estimated(part, block), part.low, part.high, claim.size, part.needed) for part in tested]
-        return [rule([*counted, *one], premises) for one in zip(*own, strict=True)]
+        found = settle([p_values(estimated(part, block), part.low, part.high, part.needed) for part in tested])
+        return [rule([*counted, *(OUTCOMES[k] for k in one)], premises) for one in found.T.tolist()]
 
     def simulate(estimated: Callable[[Part, range], Estimate], count: int) -> Counter:
         if set(premises) <= {HOLDS}:

@@ -54,6 +54,7 @@ class Part:
         cells: the labels of each cell,
         labels: and those of all.
         printed: of each contrast, what the paper's own numbers give; NaN where it prints none.
+        size_margin: an interval within it of the printed number agrees in size; NaN: none is declared.
         reason: of the margin, or of the count.
         premise: whether the claim cannot be tested where this fails.
         needed: how many of the contrasts must lie on the claimed side; None: all.
@@ -73,6 +74,7 @@ class Part:
     cells: tuple[Labels, ...] = field(default=(), repr=False)
     labels: Labels = field(default_factory=dict, repr=False)
     printed: tuple[float, ...] = ()
+    size_margin: float = math.nan
     reason: str = ""
     premise: bool = False
     needed: int | None = None
@@ -123,7 +125,8 @@ def above(table: Scores, bar: float, **how: Any) -> Part:
         table: the long table.
         bar: the bar.
         **how: what all kinds take. `of`: the statistic, see `faithlab.stats.estimate`; where it is not given, the mean.
-            `name`: for a reader; else the labels. `printed`: the paper's own number. All others are labels of the rows.
+            `name`: for a reader; else the labels. `printed`: the paper's own number. `size_margin`: how far from that a
+            number still agrees in size; else half of the claimed range, if it has two ends. All others are labels.
     """
     return _part("above", table, [{}], [[1]], bar, INFINITY, **how)
 
@@ -390,7 +393,7 @@ def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tenso
 
 def _values(table: Scores, by: str, *, of: Statistic | Function = mean, **how: Any) -> list[Label]:
     """The values of a label among the rows that the statistic looks at."""
-    labels = {key: value for key, value in how.items() if key not in ("name", "printed")}
+    labels = {key: value for key, value in how.items() if key not in ("name", "printed", "size_margin")}
     found = [b for own in statistic(of).over for b in table.where(**{**labels, **own})]
     return list(dict.fromkeys(b.labels.get(by) for b in found))
 
@@ -415,6 +418,7 @@ def _part(
     of: Statistic | Function = mean,
     name: str | None = None,
     printed: float | Sequence[float] | None = None,
+    size_margin: float = math.nan,
     **labels: Label | Sequence[Label],
 ) -> Part:
     matrix = torch.as_tensor(matrix, dtype=torch.float64)
@@ -441,5 +445,14 @@ def _part(
         raise ValueError(
             f"{name}: the statistic gives a curve or several numbers; choose its `area`, or another number"
         )
-    own = {"gathered": gathered, "matrix": matrix, "cells": tuple(cells), "labels": dict(labels), "table": table}
+    if math.isnan(size_margin) and math.isfinite(high - low):
+        size_margin = (high - low) / 2
+    own = {
+        "size_margin": size_margin,
+        "gathered": gathered,
+        "matrix": matrix,
+        "cells": tuple(cells),
+        "labels": dict(labels),
+        "table": table,
+    }
     return Part(name, kind, low, high, contrasts, printed=tuple(printed or ()), reason=reason, **own)

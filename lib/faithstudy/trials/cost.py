@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from faithlab.stats import Estimate, Sample, Statistic, auc
 from faithlab.stats.samples import Labels
 from faithstudy import numbers
-from faithstudy.claims.verdicts import tail
+from faithstudy.claims.verdicts import LEVEL
 
 Work = Callable[[], object]
 
@@ -85,7 +85,7 @@ class Ratio:
         logs = np.log(np.asarray(ratios, dtype=float))
         if len(logs) < 2:
             return cls(float(np.exp(logs.mean())))
-        half = -scipy.special.stdtrit(len(logs) - 1, tail(parts)) * logs.std(ddof=1) / len(logs) ** 0.5
+        half = -scipy.special.stdtrit(len(logs) - 1, LEVEL / parts) * logs.std(ddof=1) / len(logs) ** 0.5
         return cls(*(float(np.exp(logs.mean() + by)) for by in (0, -half, half)))
 
     @classmethod
