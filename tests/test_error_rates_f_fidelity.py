@@ -82,7 +82,7 @@ def sizes_read() -> list[claims.Part]:
 
 def ablation():
     scores = degraded(("Fid+", "tuned", "FFid+"))
-    of = stats.pairs_in_order(LEVELS, micro=True)
+    of = stats.mean_step(LEVELS, micro=True)
     pairs = [("tuned", "Fid+"), ("FFid+", "tuned")]
     return [claims.better(scores, {"metric": a}, {"metric": b}, of=of, name=f"{a} and {b}") for a, b in pairs]
 

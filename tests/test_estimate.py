@@ -343,7 +343,7 @@ def test_what_is_shown_is_cut_at_the_bounds_and_what_is_judged_is_not():
 def test_an_order_in_which_all_resamples_agree_is_rarely_the_wrong_one():
     """Heavy ties, rare large differences: where 100 images show one order in every resample, others do, too."""
     generator = torch.Generator().manual_seed(0)
-    of = stats.pairs_in_order([0.0, 0.5])
+    of = stats.found_order([0.0, 0.5])
     wrong = sure = 0
     for share in (0.02, 0.05, 0.1, 0.5):
         for _ in range(50):
@@ -533,7 +533,7 @@ def test_an_interval_holds_its_value():
             )
             for level in levels
         ]
-        e = stats.estimate(Scores.concat(rows), stats.pairs_in_order(levels, [0], micro=True))
+        e = stats.estimate(Scores.concat(rows), stats.found_order(levels, [0], micro=True))
         assert e.low <= e.value <= e.high
 
 

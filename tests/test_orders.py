@@ -113,6 +113,15 @@ def mean_of(numbers: list[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
+def standardised(better: list[float], worse: list[float]) -> float:
+    """The mean of paired differences in their standard deviations; 0 where nothing differs."""
+    differences = [a - b for a, b in zip(better, worse, strict=True)]
+    if not any(differences):
+        return 0.0
+    mean = sum(differences) / len(differences)
+    return mean / math.sqrt(sum((d - mean) ** 2 for d in differences) / len(differences))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
     table, values = noisy_table(seed=seed)
@@ -130,8 +139,8 @@ def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
         "linear": of(stats.found_order(LEVELS, SEEDS, ranks=False, metric="m")),
         "same linear": of(stats.same_order("m", "n", LEVELS, SEEDS, ranks=False)),
         "same micro": of(stats.same_order("m", "n", LEVELS, SEEDS, micro=True)),
-        "pairs": of(stats.pairs_in_order(LEVELS, SEEDS), metric="m"),
-        "pairs micro": of(stats.pairs_in_order(LEVELS, SEEDS, micro=True, better=-1), metric="n"),
+        "step": of(stats.mean_step(LEVELS, SEEDS), metric="m"),
+        "step micro": of(stats.mean_step(LEVELS, SEEDS, micro=True, better=-1), metric="n"),
         "rank": of(stats.micro_rank("n", {"m": 1, "n": -1}, LEVELS, SEEDS)),
     }
     for r, own in enumerate(weights):
@@ -157,15 +166,17 @@ def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
             for k in range(len(SIZES))
         ]
         assert found["same micro"][r] == pytest.approx(mean_of(each), nan_ok=True, abs=1e-9)
-        signs = [(a > b) - (a < b) for seed in areas[0] for a, b in itertools.pairwise(seed)]
-        assert found["pairs"][r] == pytest.approx(sum(signs) / len(signs), abs=1e-9)
-        signs = [
-            (b[k] > a[k]) - (b[k] < a[k])
-            for seed in rows[1]
+        drawn = values.double()[..., images, :]  # [metrics, seeds, levels, images, K]
+        own_areas = [[[literal.area(c, SIZES) for c in level] for level in seed] for seed in drawn[0].tolist()]
+        steps = [standardised(a, b) for seed in own_areas for a, b in itertools.pairwise(seed)]
+        assert found["step"][r] == pytest.approx(sum(steps) / len(steps), abs=1e-6)
+        steps = [
+            -standardised([c[k] for c in a], [c[k] for c in b])
+            for seed in drawn[1].tolist()
             for a, b in itertools.pairwise(seed)
             for k in range(len(SIZES))
         ]
-        assert found["pairs micro"][r] == pytest.approx(sum(signs) / len(signs), abs=1e-9)
+        assert found["step micro"][r] == pytest.approx(sum(steps) / len(steps), abs=1e-6)
         ranks = []
         for s in range(len(SEEDS)):
             for k in range(len(SIZES)):
@@ -255,31 +266,36 @@ def metric_tables(images: int, ahead: float, seed: int) -> Scores:
     return Scores.concat(rows)
 
 
-PAIRS = stats.pairs_in_order([0.0, 0.2, 0.4, 0.6, 0.8], [0], micro=True)
+STEP = stats.mean_step([0.0, 0.2, 0.4, 0.6, 0.8], [0], micro=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("images", [60, 200])
 def test_a_metric_that_is_no_better_is_rarely_said_to_be(images):
-    part = claims.better(metric_tables(images, 1.0, 1), {"metric": "m"}, {"metric": "n"}, of=PAIRS)
+    part = claims.better(metric_tables(images, 1.0, 1), {"metric": "m"}, {"metric": "n"}, of=STEP)
     rates = claims.error_rate(claims.Claim("c", "here", "m is better.", (part,)))
     assert rates.reproduced < 23, str(rates)
 
 
 @pytest.mark.slow
-def test_the_interval_of_pairs_in_order_is_not_too_narrow():
-    """Of the difference of two metrics; the truth is the mean over many tables of the same size.
-
-    One metric sees the noise so clearly that intervals half as wide would cover the truth in seven of ten runs.
-    """
-    truth, covered, runs = [], 0, 150
-    contrasts = torch.tensor([[1.0, -1.0]])
-    cells = [{"metric": "m"}, {"metric": "n"}]
-    for run in range(200):
-        gathered = gather(metric_tables(150, 8.0, 1000 + run), PAIRS, cells, {})
-        truth.append(float((gathered([torch.ones(1, 150).double()])[0, 0] @ contrasts[0].double()).item()))
-    truth = sum(truth) / len(truth)
+@pytest.mark.parametrize("images", [100, 400])
+def test_the_interval_of_a_mean_step_covers_the_population_value(images):
+    """Of the difference of two metrics: the truth is that of the law itself, and no number of images moves it."""
+    step = 0.25 * 0.2 / math.sqrt(2)  # the noise of two levels is independent, of variance 1 each
+    truth, runs = 8 * step - step, 200
+    covered = 0
     for run in range(runs):
-        e = stats.estimate(metric_tables(150, 8.0, run), PAIRS, cells=cells, contrasts=contrasts)
+        e = stats.paired(metric_tables(images, 8.0, run), {"metric": "m"}, {"metric": "n"}, STEP)
         covered += int(float(e.low) <= truth <= float(e.high))
-    assert covered >= 0.9 * runs, covered
+    assert 0.91 * runs <= covered <= 0.985 * runs, covered
+
+
+def test_a_mean_step_says_when_nothing_and_when_everything_changes():
+    def table(change):
+        own = {"dataset": "d", "network": "n", "metric": "m", "images": range(4)}
+        return Scores.of(torch.ones(4), **own) + Scores.of(torch.ones(4) - change, level=0.5, noise_seed=0, **own)
+
+    of = stats.mean_step([0.0, 0.5])
+    assert float(stats.estimate(table(torch.zeros(4)), of)) == 0
+    assert math.isnan(float(stats.estimate(table(torch.ones(4)), of))), "without a spread there is no unit"
+    assert float(stats.estimate(table(torch.tensor([1.0, 0, 0, 0])), of)) == pytest.approx(0.25 / math.sqrt(3 / 16))

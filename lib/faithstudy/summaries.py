@@ -50,16 +50,16 @@ def unlike_print(correlations: pd.DataFrame, printed: pd.DataFrame) -> str:
     )
 
 
-def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
-    """How many neighbouring levels of noise are in the right order by the areas (1: all, −1: none): MoRF and LeRF."""
-    ways = [stats.pairs_in_order(levels, seeds, better=better) for better in (1, -1)]
+def mean_step(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
+    """The mean step of the areas from one level of noise to the next, in standard deviations: MoRF and LeRF."""
+    ways = [stats.mean_step(levels, seeds, better=better) for better in (1, -1)]
     over = [{"metric": f"{family}{way}", **own} for way, of in zip("+-", ways, strict=True) for own in of.over]
     own = len(ways[0].over)
 
-    def share(*samples):
+    def step(*samples):
         return (ways[0].function(*samples[:own]) + ways[1].function(*samples[own:])) / 2
 
-    return Statistic(share, tuple(over), "pairs in the right order", bounds=ways[0].bounds)
+    return Statistic(step, tuple(over), "mean step (standard deviations)")
 
 
 def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], without: Collection[str] = ()) -> str:
@@ -78,7 +78,7 @@ def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], wit
         known = known.where(dataset=kept)
     cells = [dict(zip(CELL, of, strict=True)) for of in dict.fromkeys(tuple(b.labels[k] for k in CELL) for b in known)]
     share, noise = partial(mean_of, known, cells), (levels, seeds)
-    of = {name: pairs_in_order(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
+    of = {name: mean_step(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
     found = {name: share(statistic) for name, statistic in of.items()}
     order = sorted(found, key=lambda name: -float(found[name].value.nan_to_num(-math.inf)))
     said = {name: f"{name} {tables.number(found[name])}" for name in order}
@@ -91,8 +91,9 @@ def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], wit
     sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
-        f"{text}: neighbouring explanations that a metric's areas put in the right order "
-        f"(1: all, 0: half, −1: none), mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} "
+        f"{text}: the mean step of a metric's areas from one share of noise to the next "
+        f"(standard deviations over inputs; below 0: the wrong way), mean of MoRF and LeRF "
+        f"over {len(cells)} case{'s' * (len(cells) > 1)} "
         f"({whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
     )
 
@@ -104,8 +105,8 @@ def _ahead_least_first(
     noise: tuple[Sequence[float], Sequence[int]],
     share: Callable[[Statistic], Estimate],
 ) -> list[str]:
-    """Which metrics put more pairs in the right order than the first at single sizes under LeRF, and by how much."""
-    under_lerf = stats.pairs_in_order(*noise, micro=True, better=-1)
+    """Which metrics have a larger mean step than the first at single sizes under LeRF, and by how much."""
+    under_lerf = stats.mean_step(*noise, micro=True, better=-1)
     metrics = known.labels("metric")
     of = {
         name: replace(under_lerf, over=tuple({"metric": f"{family}-", **own} for own in under_lerf.over))

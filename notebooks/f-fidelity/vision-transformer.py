@@ -236,10 +236,9 @@ run.claim(
             "metric",
             "FFid+",
             rivals=["Fid+", "ROAR+"],
-            of=stats.pairs_in_order(noise_shares, seeds, micro=True),
+            of=stats.mean_step(noise_shares, seeds, micro=True),
             explainer="SG-SQ",
-            name="FFid+ finds more pairs in the right order",
-            printed=degraded.printed(paper.query("dataset == @same"), "SG-SQ", "micro_correlation"),
+            name="FFid+ has the largest mean step",
         ),
     ],
 )

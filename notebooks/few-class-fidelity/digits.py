@@ -292,6 +292,7 @@ plots.against(found, "Few-class Fidelity", "Dice")
 
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
+OF_SCANS = "the paper says it of CT scans, where a lesion lies in tissue; a digit in colour on black is its own mask, and gradients vanish outside"
 par = "the paper calls differences of up to 0.008 on a par; EG + XRAI, which it does not, is 0.016 lower on average"
 
 
@@ -316,6 +317,7 @@ run.claim(
     "Table 2, Figure 5",
     "On the binary task XRAI is the best refinement of BP and IG(min), and lifts both to a par with plain GradCAM.",
     parts,
+    untested=OF_SCANS,
 )
 
 # %% [markdown]
@@ -361,6 +363,7 @@ run.claim(
     "Section 4.2",
     "On the binary task the networks agree on the ranking of the explainers (rank correlation above 0.6).",
     [above(scores, 0.6, of=of_networks, printed=0.85, name="agreement", **fidelity)],
+    untested=OF_SCANS,
 )
 
 # %% [markdown]
@@ -399,6 +402,7 @@ run.claim(
     "Section 5",
     "On the binary task fidelity and the Dice coefficient rank the explainers alike (rank correlation above 0.6).",
     [above(scores, 0.6, of=alike, printed=sum(printed.values()) / len(printed), name="rank correlation")],
+    untested=OF_SCANS,
 )
 
 # %% [markdown]
@@ -430,6 +434,7 @@ run.claim(
     "Section 5",
     "On the binary task refinements change fidelity and the Dice coefficient alike (rank correlation of the gains above 0.6).",
     [above(scores, 0.6, name="rank correlation of gains", **of_gains)],
+    untested=OF_SCANS,
 )
 
 # %% [markdown]
@@ -492,6 +497,7 @@ run.claim(
     "Section 4.3, Table 4",
     "BP + XRAI and IG(min) + XRAI find the region best, SG² of BP and IG(min) aside.",
     [first_of(name, rivals, 4, name=name, **dice) for name in those],
+    untested=OF_SCANS,
 )
 
 # %% [markdown]

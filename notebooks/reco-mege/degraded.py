@@ -288,10 +288,12 @@ def with_kind(kind):
     return [data for data in sets if kind in measured[data]]
 
 
-def asked(kind):
-    """What a claim about every further level says where a single one was trained."""
+def asked(kind, what):
+    """Of which levels a claim is judged: every further one, as in the paper, where more than one was trained."""
+    if len(levels[kind]) > 1:
+        return f"falls with every further {what}"
     over = " and ".join(networks.TASKS[data].name for data in with_kind(kind))
-    return f" (asked: {levels[kind][0]:.0%}, on {over})" if len(levels[kind]) == 1 and over else ""
+    return f"is lower with one {what}, {levels[kind][0]:.0%}, on {over} (the paper: falls with every further one)"
 
 
 def claimed_to_fall(id, where, what, kind):
@@ -299,7 +301,7 @@ def claimed_to_fall(id, where, what, kind):
     over = with_kind(kind)
     if not over:
         return Markdown(f"No network of this run is {kind}.")
-    sentence = f"The MeGe of Grad-CAM falls with every further {what}{asked(kind)}."
+    sentence = f"The MeGe of Grad-CAM {asked(kind, what)}."
     known = cross_trained.known(scores, *over, variant=None)
     return run.claim(id, where, sentence, [*known, *(falls("MeGe", mege, data, kind) for data in over)])
 

@@ -38,7 +38,6 @@ groups = 10  # K of SaCo
 steps = 50  # of Integrated Gradients
 
 # %% tags=["hide-input"]
-import dataclasses
 import itertools
 
 import matplotlib.pyplot as plt
@@ -226,7 +225,8 @@ tables.prose(pd.DataFrame({"metric": compared, "share of the image": of_image}))
 # %% [markdown]
 # ## What reproduced
 #
-# The claims of Figure 2, with signs and as magnitudes. *Weak* is judged by the printed range, widened by 0.1 on either side:
+# The paper does not say whether its correlations are means of magnitudes or of signed numbers. Its 0.48 of the other four metrics is that
+# of magnitudes here, and far from that with signs, so each sentence is judged once, of magnitudes. *Weak* is judged by the printed range, widened by 0.1 on either side:
 # from 0.08 to 0.32, because up to about 0.3 a correlation is commonly called weak.
 
 # %% tags=["hide-input"]
@@ -235,15 +235,7 @@ weak["reason"] = "0.1 on either side of what is printed ends at 0.32: about 0.3 
 run.claim(
     "saco-weak",
     "Section 5.1, Figure 2",
-    "SaCo's ranking of the images correlates only weakly (0.18 to 0.22) with that of each existing metric.",
-    [agrees(scores, (lowest, highest), of=readings[signed]([("SaCo", m)]), name=m, **weak) for m in compared[1:]],
-)
-
-# %% tags=["hide-input"]
-run.claim(
-    "saco-weak-magnitude",
-    "Section 5.1, Figure 2",
-    "In magnitude, SaCo's ranking of the images correlates only weakly (0.18 to 0.22) with that of each existing metric.",
+    "SaCo's ranking of the images correlates only weakly (0.18 to 0.22) with that of each existing metric (magnitudes of correlations).",
     [agrees(scores, (lowest, highest), of=readings[magnitude]([("SaCo", m)]), name=m, **weak) for m in compared[1:]],
 )
 
@@ -269,7 +261,7 @@ without = with_saco(nearest, [name for name in explainers if name != most])
 bar = {name: {"below": low} if at_low else {"above": high} for name, at_low in near_low.items()}
 with_signs = with_saco(nearest, [*explainers], absolute=False)
 run.why(
-    "saco-weak-magnitude",
+    "saco-weak",
     *(Reason("Is it outside 0.08 to 0.32?", f"SaCo, {name}, in magnitude", e, **bar[name]) for name, e in each.items()),
     Reason("Is it outside without one?", f"{nearest}, in magnitude, without {most}", without, **bar[nearest]),
     Reason("Is it outside with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
@@ -294,48 +286,22 @@ def overlap(reading):
 run.claim(
     "saco-others-agree",
     "Section 5.1, Figure 2",
-    "The existing metrics correlate far more with each other (0.48) than with SaCo: they measure overlapping things.",
-    overlap(readings[signed]),
-)
-
-# %% [markdown]
-# **Why?** Comp. removes the least relevant pixels first, the other three the most relevant. An image that is easy to break is bad
-# by the one and good by the others. So Comp. is left out, and the mean is taken in magnitude.
-
-# %% tags=["hide-input"]
-groups_of = {
-    "with Comp.": [pair for pair in others if "Comp." in pair],
-    "without it": [pair for pair in others if "Comp." not in pair],
-}
-means = {name: stats.estimate(scores, readings[signed](of)) for name, of in groups_of.items()}
-ours = readings[signed]([("SaCo", name) for name in compared[1:] if name != "Comp."])
-lead = stats.estimate(scores, stats.difference(readings[signed](groups_of["without it"]), ours))
-
-
-def less_print(way):
-    """How far the mean of the six pairs is from the printed one."""
-    of = readings[way](others)
-    return stats.estimate(
-        scores, dataclasses.replace(of, function=lambda *s: of.function(*s) - among, bounds=None, within=None)
-    )
-
-
-run.why(
-    "saco-others-agree",
-    Reason("Do signs cancel?", f"the {len(groups_of['with Comp.'])} pairs with Comp.", means["with Comp."], below=0),
-    Reason("Do signs cancel?", f"the {len(groups_of['without it'])} without it", means["without it"], above=0),
-    Reason("Is Comp. the reason?", "without it: among themselves − with SaCo", lead, above=0.1),
-    Reason("Is it as printed?", f"all six with signs − {among:.2f} in print", less_print(signed), within=0.1),
-    Reason("Is it as printed?", f"all six in magnitude − {among:.2f} in print", less_print(magnitude), within=0.1),
-)
-
-# %% tags=["hide-input"]
-run.claim(
-    "saco-others-agree-magnitude",
-    "Section 5.1, Figure 2",
-    "In magnitude, the existing metrics correlate far more with each other (0.48) than with SaCo.",
+    "The existing metrics correlate far more with each other (0.48) than with SaCo (magnitudes of correlations).",
     overlap(readings[magnitude]),
 )
+
+# %% tags=["hide-input"]
+with_comp, without_comp = ([pair for pair in others if ("Comp." in pair) == here] for here in (True, False))
+groups_of = {"all six pairs": others, "the pairs with Comp.": with_comp, "the pairs without it": without_comp}
+tables.estimates(
+    {name: {"of": of} for name, of in groups_of.items()},
+    {"in magnitude": {"way": magnitude}, "with signs": {"way": signed}},
+    lambda at: stats.estimate(scores, readings[at["way"]](at["of"])),
+).set_caption(f"The other metrics among themselves; in print {among:.2f}")
+
+# %% [markdown]
+# With signs Comp., which removes the least relevant pixels first, stands against the other three: an image that is easy to break is bad by
+# the one and good by the others.
 
 # %% tags=["hide-input"]
 run.finish()

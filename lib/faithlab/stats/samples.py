@@ -337,7 +337,7 @@ def found_order(
 
     1 where less noise always scores higher. The mean over seeds of the noise, and over sizes (`micro`), or of the areas
     (macro). A correlation that does not exist, because all levels score the same, is left out of the mean; NaN where
-    none exists. At its bounds a bootstrap does not cover it: show it, and judge contrasts, or `pairs_in_order`.
+    none exists. At its bounds a bootstrap does not cover it: show it, and judge contrasts, or `mean_step`.
 
     Args:
         levels: shares of noise, from none (0) upwards.
@@ -380,12 +380,15 @@ def same_order(
     return Statistic(correlation, over, name, within=(-1.0, 1.0))
 
 
-def pairs_in_order(
+def mean_step(
     levels: Sequence[float], seeds: Sequence[int] = (0,), *, micro: bool = False, better: int = 1
 ) -> Statistic:
-    """How many neighbouring levels of noise a metric puts in the right order: 1 all, 0 half of them, -1 none.
+    """The mean change of a metric from one level of noise to the next, in standard deviations over inputs.
 
-    Ties count one half. The mean over seeds of the noise, and over sizes or of the areas, as in `found_order`.
+    Above 0 where more noise scores worse. It is the mean of the paired differences divided by their standard deviation,
+    a property of the population: more inputs make its interval narrower and do not move it, as they do move the share
+    of neighbouring means in the right order. A step that changes no input's score is 0. The mean over steps, seeds of
+    the noise, and sizes or of the areas, as in `found_order`.
 
     Args:
         levels: shares of noise, from none (0) upwards.
@@ -394,11 +397,27 @@ def pairs_in_order(
         better: -1 for a metric that is lower where the explanation is better.
     """
 
-    def share(*samples: Sample) -> Tensor:
-        means = _means(samples, len(levels), micro)
-        return -better * means.diff(dim=-1).sign().flatten(1).mean(1)
+    def step(*samples: Sample) -> Tensor:
+        weights = samples[0].weights
+        scores = torch.stack([_of_images(sample, micro) for sample in samples], -1)  # [images, sizes, samples]
+        change = scores.unflatten(-1, (-1, len(levels))).diff(dim=-1).round(decimals=9).flatten(1)
+        known = weights * ~change.isnan().any(1)
+        known = known / known.sum(1, keepdim=True)
+        mean, square = known @ change.nan_to_num(), known @ change.nan_to_num().square()
+        spread = (square - mean.square()).clamp(min=0).sqrt()
+        spread[spread <= 1e-9 * mean.abs()] = torch.nan  # all inputs change alike
+        return -better * torch.where(mean.abs() < 1e-12, 0.0, mean / spread).mean(1)
 
-    return Statistic(share, tuple(_degraded(levels, seeds)), "pairs in the right order", bounds=(-1.0, 1.0))
+    return Statistic(step, tuple(_degraded(levels, seeds)), "mean step (standard deviations)")
+
+
+def _of_images(sample: Sample, micro: bool) -> Tensor:
+    """The score of every image, the mean of its rows, [images, sizes], or its area as one size; NaN without rows."""
+    values = sample.values if micro or sample.sizes is None else _area(sample.values, sample.sizes)[:, None]
+    if sample.images is None:
+        return values
+    total = values.new_zeros(sample.weights.shape[1], values.shape[1]).index_add(0, sample.images, values)
+    return total / sample.images.bincount(minlength=len(total))[:, None]
 
 
 def micro_rank(of: str, better: Mapping[str, int], levels: Sequence[float], seeds: Sequence[int] = (0,)) -> Statistic:

@@ -227,10 +227,9 @@ def ahead(
     seeds: Sequence[int],
     micro: bool = False,
     part: Callable[..., Part] = better,
-    paper: pd.DataFrame | None = None,
     **how: Any,
 ) -> Part:
-    """Part of a claim: a metric puts more neighbouring levels of noise in the right order than another.
+    """Part of a claim: the mean step of a metric from one level of noise to the next is larger than that of another.
 
     Args:
         scores: of `degraded`.
@@ -240,12 +239,9 @@ def ahead(
         seeds: as in `degraded`.
         micro: at single sizes; else by the areas.
         part: `faithstudy.claims.better`, or `faithstudy.claims.no_worse` with its margin and reason.
-        paper: the rows of "ffidelity_correlations" that print their correlations.
         **how: as in `faithstudy.claims.above`.
     """
-    if paper is not None:
-        how["printed"] = printed(paper, None, f"{'micro' if micro else 'macro'}_correlation", [one, other])
-    of = stats.pairs_in_order(levels, seeds, micro=micro, better=METRICS[one].better)
+    of = stats.mean_step(levels, seeds, micro=micro, better=METRICS[one].better)
     return part(scores, {"metric": one}, {"metric": other}, of=of, **how)
 
 
@@ -265,27 +261,3 @@ def told_apart(scores: Scores, *, metric: str, levels: Sequence[float], seeds: S
 
     means = torch.stack([torch.stack([curve(r, s) for r in levels]) for s in seeds]).round(decimals=9)
     return (means != means[:, :1]).any(1)
-
-
-def printed(
-    paper: pd.DataFrame, explainer: str | None, level: str, metrics: Sequence[str] = ("FFid+", "Fid+", "ROAR+", "RFid+")
-) -> dict[str, float] | list[float]:
-    """What the paper's tables print of metrics against the truth, turned so that higher is better.
-
-    Args:
-        paper: of `faithstudy.published`, "ffidelity_correlations"; the mean of its rows is taken.
-        explainer: as the paper calls it; None: all.
-        level: macro_correlation, micro_correlation or micro_rank.
-        metrics: by name; a list where others than all four are wanted.
-
-    Returns:
-        By name, or a list: NaN where the paper prints nothing.
-    """
-    chosen = paper[(paper["level"] == level) & (paper["explainer"].eq(explainer) | (explainer is None))]
-    means = chosen.groupby(["comparison", "metric"])["mean"].mean()
-    found = {}
-    for name in metrics:
-        direction = METRICS[name].direction
-        sign = -1 if direction == "MoRF" or level == "micro_rank" else 1
-        found[name] = sign * float(means.get((f"{direction} vs GT", METRICS[name].family), float("nan")))
-    return found if isinstance(metrics, tuple) else list(found.values())
