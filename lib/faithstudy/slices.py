@@ -14,9 +14,6 @@ from collections.abc import Mapping, Sequence
 from faithlab.metrics import METRICS
 from faithstudy import dependencies, paths
 
-REGISTRIES = ("faithlab.metrics",)
-"""Packages that import all of their modules: only those that a table's own metrics are in count."""
-
 
 def names(code: types.CodeType, top: bool = True) -> tuple[set[str], set[str]]:
     """Global names that code reads before it has written them, and those that it writes."""
@@ -84,14 +81,14 @@ def rests_on(page: str, table: str) -> list[ast.stmt]:
 
 def modules(statements: Sequence[ast.stmt], metrics: Sequence[str]) -> list[str]:
     """The modules of the library that statements of a page reach, and those of some metrics."""
-    own = [METRICS[name].compute for name in METRICS if any(name in metric for metric in metrics)]
-    asked = {getattr(compute, "func", compute).__module__ for compute in own}
+    own = [f'"{name}"' for name in METRICS if any(name in metric for metric in metrics)]
+    asked: set[str] = set()
     for node in statements:
         if isinstance(node, ast.ImportFrom):
             asked |= {node.module, *(f"{node.module}.{of.name}" for of in node.names)}
         elif isinstance(node, ast.Import):
             asked |= {of.name for of in node.names}
-    return sorted(of for of in dependencies.reached(asked, REGISTRIES) if of.startswith(dependencies.PACKAGES))
+    return sorted(of for of in dependencies.reached(asked, " ".join(own)) if of.startswith(dependencies.PACKAGES))
 
 
 def key(page: str, table: str, metrics: Sequence[str], parameters: Mapping[str, object]) -> dict[str, str]:
