@@ -413,7 +413,7 @@ def test_the_row_is_json_and_says_how_the_metric_was_asked(tmp_path):
 
 
 def test_what_is_interrupted_says_so_without_a_traceback(monkeypatch, capsys):
-    def stopped(profile, overrides, **given):
+    def stopped(overrides, **given):
         assert overrides == {"images": 3, "seeds": [0, 1]}
         raise KeyboardInterrupt
 

@@ -14,14 +14,12 @@ from typing import Any
 
 import nbconvert
 import nbformat
-import numpy as np
 import pandas as pd
 
 from faithstudy import architectures, execute, parameters, paths, profiles
 
 PAGE = "across/examination"
 TABLES = {"trust": "trials", "price": "price"}
-OWN = ("metric", "explainer", "model", "data")
 MARKUP = {
     r"\s*\{cite:\w+\}`[^`]*`": "",
     r"\{[\w:]+\}(`[^`]*`)": r"\1",
@@ -46,7 +44,7 @@ def examine(profile: str = "quick", overrides: Mapping[str, Any] | None = None, 
         ValueError: what `faithstudy.architectures.check` finds before the work starts.
         faithstudy.execute.CellError: a cell of the page raised.
     """
-    own = {what: str(Path(of).expanduser().resolve()) for what, of in own.items()}  # the page runs elsewhere
+    own = {what: str(Path(of).expanduser().resolve()) for what, of in own.items() if of}
     overrides = {**(overrides or {}), **own}
     given = profiles.resolve(PAGE, profile, overrides)
     architectures.check(given, **own)
@@ -76,7 +74,7 @@ def summary(tables: Path, **own: str) -> dict[str, Any]:
         found["metric"]["output"] = getattr(made.output, "__name__", str(made.output))
     for what, table in (("explainer", "report"), *((of, table) for of in ("metric", "model") for table in TABLES)):
         if what in found:
-            rows = pd.read_csv(tables / f"{table}.csv").astype(object).replace({np.inf: "infinite"})
+            rows = pd.read_csv(tables / f"{table}.csv").astype(object).replace({float("inf"): "infinite"})
             rows = rows[rows["metric"] == found[what]["name"]] if what == "metric" else rows
             found[what][TABLES.get(table, table)] = json.loads(rows.to_json(orient="records"))
     return found
@@ -85,13 +83,12 @@ def summary(tables: Path, **own: str) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Command line of :func:`examine`."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.examine", description=__doc__)
-    for what in (*OWN, "params"):
-        parser.add_argument(f"--{what}", default="", help="as make takes it")
+    for what in ("metric", "explainer", "model", "data", "params"):
+        parser.add_argument(f"--{what}", default="", type=str.strip, help="as make takes it, in capitals")
     parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
-    options = parser.parse_args(arguments)
-    own = {what: named for what in OWN if (named := getattr(options, what).strip())}
+    given = vars(parser.parse_args(arguments))
     try:
-        made = examine(options.profile, parameters.given(parameters.split(options.params)), **own)
+        made = examine(overrides=parameters.given(parameters.split(given.pop("params"))), **given)
     except (ValueError, FileNotFoundError, execute.CellError, KeyboardInterrupt) as error:
         print(str(error) or "Interrupted. The same command goes on after the last whole step.", file=sys.stderr)
         return {execute.CellError: 1, KeyboardInterrupt: 130}.get(type(error), 2)
