@@ -61,7 +61,7 @@ def registering() -> Mapping[str, re.Pattern]:
     """Modules that register metrics, with how a text names one of these or takes all of `METRICS`."""
     found = {}
     for family in sorted(graph().find_children("faithlab.metrics")):
-        text = (paths.root() / files([family])[0]).read_text(encoding="utf-8")
+        text = (Path(__file__).parents[1] / f"{family.replace('.', '/')}.py").read_text(encoding="utf-8")
         if names := re.findall(r'\bregister\(\s*f?"([^"{]+)', text):
             found[family] = re.compile(rf"[\"'](?:{'|'.join(map(re.escape, names))})|(?<!import )\bMETRICS\b(?!\[)")
     return found
