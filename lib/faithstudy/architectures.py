@@ -277,7 +277,7 @@ def check(parameters: Mapping[str, Any], metric: str = "", explainer: str = "", 
     if metric and (name := metric.rpartition(":")[2]) in METRICS:  # before its file, which may register it, is loaded
         raise ValueError(f"there is a metric {name!r} already; give your function another name")
     mine = loaded(metric, explainer, **network)
-    few = {**parameters, "images": 2}
+    few = {**parameters, "images": 2, "training": {}, "tuning": {}}  # networks that ship
     first = {named(one)[0]: one for one in reversed(parameters["networks"])}  # of each kind
     book = () if network else (asked(one, few, references=False) for one in first.values())
     for one in book or [yours(**network, parameters=few)]:
