@@ -190,7 +190,7 @@ def test_what_is_wrong_with_a_metric_is_said_before_the_page_is_run(tmp_path, mo
     wrong.write_text("def mine(score, attribution):\n    return attribution\n")
     assert examine.main(["--metric", f"{wrong}:mine"]) == 2
     said = capsys.readouterr().err
-    assert "the metric 'mine' fails on a random explanation of a few inputs: expected" in said
+    assert ":mine fails on two inputs of a ResNet-9 on CIFAR-10; squares of pixels: expected" in said
 
 
 def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
@@ -200,13 +200,13 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     found = architectures.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
     assert found.task.x.shape == (8, 1, 16, 16)
     assert found.right[0].images == 8
-    examine.check(**given)
+    architectures.check(profiles.resolve("across/examination"), **given)
 
 
 def test_a_metric_with_settings_is_examined_with_them(tmp_path):
     (tmp_path / "my_lower_metric.py").write_text(GUIDE.holding("python", "# my_lower_metric.py"))
     named = f"{tmp_path}/my_lower_metric.py:mine"
-    examine.check(metric=named)
+    architectures.check({**profiles.resolve("across/examination"), "networks": ["resnet9 0"]}, metric=named)
     found = examination.yours(named, "metric")
     assert (found.better, found.baseline) == (-1, "mean")
     x = torch.rand(6, 1, 4, 4)

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from faithlab import segments, stats
-from faithlab.metrics import METRICS, fidelities
+from faithlab.metrics import METRICS
+from faithlab.metrics.fidelity import fidelities
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.task import Task

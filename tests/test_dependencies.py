@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from faithstudy import dependencies, provenance
+from faithlab.metrics import METRICS
+from faithlab.scores import Scores
+from faithstudy import dependencies, provenance, records
 from faithstudy import paths as places
 
 PAGES = places.pages()
@@ -21,6 +23,39 @@ def test_a_notebook_depends_on_what_it_imports_and_on_what_that_imports():
     assert "lib/faithstudy/execute.py" not in files
     assert "data/published/saco_metric_correlation.csv" in files
     assert "data/published/saco_groups.csv" not in files
+
+
+def test_a_notebook_depends_on_the_modules_of_its_metrics():
+    asked = 0
+    for name in set(PAGES) - {"across/rivals"}:  # which reads the scores of the examination
+        folder = places.root() / "data/results/study" / name
+        tables = [records.recorded(name, table.stem).frame for table in records.tables_in(folder)]
+        columns = [of.labels("metric") if isinstance(of, Scores) else of.get("metric", ()) for of in tables]
+        used = [METRICS[of].compute for of in set().union(*columns) if of in METRICS]
+        wanted = {getattr(compute, "func", compute).__module__ for compute in used}
+        assert wanted <= dependencies.modules(places.script(name)), name
+        asked += len(wanted)
+    assert asked > 30 or not (places.root() / "data/results").is_dir()
+
+
+def test_modules_import_the_families_of_the_metrics_that_they_name():
+    named = {}
+    for module in dependencies.graph().modules:
+        if module.startswith("faithstudy.") and not module.endswith("slices"):
+            text = (places.root() / dependencies.files([module])[0]).read_text(encoding="utf-8")
+            named[module] = re.findall(r'METRICS\["([^"]+)"\]', text)
+    assert named["faithstudy.trials.sizes"]
+    for module, metrics in named.items():
+        families = {getattr(METRICS[of].compute, "func", METRICS[of].compute).__module__ for of in metrics}
+        assert families <= dependencies.reached([module]), module
+
+
+def test_a_notebook_takes_the_metrics_that_its_parameters_name(tmp_path):
+    (tmp_path / "page.py").write_text("from faithlab.metrics import METRICS\nMETRICS[name]\n")
+    assert "faithlab.metrics.saco" not in dependencies.modules(tmp_path / "page.py")
+    assert "faithlab.metrics.saco" in dependencies.modules(tmp_path / "page.py", {"name": "SaCo"})
+    (tmp_path / "page.py").write_text("from faithlab.metrics import METRICS\nlist(METRICS)\n")
+    assert {*dependencies.registering()} <= dependencies.modules(tmp_path / "page.py")
 
 
 def test_a_notebook_depends_on_shipped_networks_of_its_data_alone():
@@ -160,9 +195,10 @@ def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
 
     # A claim's sentence: its own page.
     assert reached(("notebooks/f-fidelity/images.py", "Under LeRF every", "Under LeRF each")) == {"f-fidelity/images"}
-    # A metric: every page that imports the registry.
+    # A metric: the pages that name it, or all metrics.
     metric = reached(("lib/faithlab/metrics/saco.py", "return ", "return 0 or "))
-    assert {"saco/relations", "f-fidelity/images", "template"} <= metric
+    assert {"saco/relations", "cost/saco", "across/examination"} <= metric
+    assert not {name for name in metric if name.startswith(("f-fidelity/", "trace/", "reco-mege/"))}
     assert metric == {name for name in PAGES if "lib/faithlab/metrics/saco.py" in dependencies.inputs(name)}
     # A trial: the pages that put metrics to it. Its docstring, and how a run is started: none.
     trial = reached(("lib/faithstudy/trials/degraded.py", "return ", "return 0 or "))

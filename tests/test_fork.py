@@ -37,9 +37,6 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, py
     (clone / "my_metrics.py").write_text(OWN.holding("python", "# my_metrics.py"))
     library = clone / "lib/faithlab"
     (library / "explainers/my_explainer.py").write_text(OWN.holding("python", "# my_explainer.py"))
-    metric, explainer = GUIDE.holding("python", "import my_metrics").splitlines()
-    with (library / "explainers/__init__.py").open("a") as file:
-        file.write(f"{explainer}\n")
     for name, added in {"networks/models.py": "def perceptron", "data/datasets.py": "def stripes"}.items():
         path = clone / "lib/faithstudy" / name
         # The guide's imports are what such a file has already.
@@ -76,6 +73,4 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, py
     html = (clone / "build/smoke/html/notebooks/mine.html").read_text(encoding="utf-8")
     assert 'id="mine-curves"' in html
     (clone / "my_metrics.py").rename(library / "metrics/my_metrics.py")
-    with (library / "metrics/__init__.py").open("a") as file:
-        file.write(f"{metric}\n")
     command(python, "-c", "from faithlab.metrics import METRICS; METRICS['First feature']", folder=clone)

@@ -121,7 +121,8 @@ def staked() -> tuple[str, saco.Groups]:
     """Three groups of a picture of 2 x 2, which is as bright as the number of its column; bets won, lost and won."""
     groups = saco.Groups(torch.tensor([[6.0, 2.0, 1.0]]), torch.tensor([[0.3, -0.1, 0.1]]))
     pictures = (torch.arange(4) / 4).view(4, 1, 1, 1).expand(4, 3, 2, 2)
-    rows = {"a <b>": (pictures, groups), "other": (pictures, groups._replace(drop=-groups.drop))}
+    both = {"a <b>": groups, "other": groups._replace(drop=-groups.drop)}
+    rows = {name: (pictures, of, saco.bets(of)) for name, of in both.items()}
     return rendered(plots.bets(rows, name="bets", down="answer", alt='A "strip".')), groups
 
 
@@ -155,7 +156,10 @@ def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
 
 def test_a_bet_without_a_stake_can_be_lost(browser):
     groups = saco.Groups(torch.tensor([[2.0, 2.0, 1.0]]), torch.tensor([[0.1, 0.3, 0.0]]))
-    show(browser, rendered(plots.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")))
+    show(
+        browser,
+        rendered(plots.bets({"a": (torch.ones(4, 3, 2, 2), groups, saco.bets(groups))}, name="b", down="p", alt="A.")),
+    )
     browser.locator("input").fill("0")
     assert "costs less: the bet is lost, −0. 0 of 1 won. So far 0.00" in browser.locator("#b").inner_text()
 

@@ -441,16 +441,18 @@ RECIPES = [
     ({"model_options": 4}, "model_options of a recipe must be a mapping, but is 4"),
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
-    ({"start": "mine"}, "start of a recipe must be a Recipe of faithstudy.networks.training, but is 'mine'"),
+    ({"start": "mine"}, "start of a recipe must be another or null, but is 'mine'"),
     (
         {"fold": [3, 2]},
         "0 <= i < k, but got mask_share=0.0, switched=0.0, fold=(3, 2)",
     ),
     ({"mask_channels": "one"}, "mask_channels of a recipe must be a whole number or null, but is 'one'"),
-    ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are arrow-head, basic-motions, "),
-    ({"model": "nope"}, "model of a recipe: there is no 'nope'; there are bilstm, cnn1d, cnn3, "),
-    ({"model_options": {"widht": 3}}, "model_options of resnet9: there is no widht; there are classes, channels, wid"),
-    ({"model": "vit", "model_options": {"heads": 7}}, "model_options of vit cannot be {'heads': 7}: "),
+    ({"model": "nope"}, "a recipe cannot have nope with {}: \"no network 'nope'; known: bilstm, cnn1d, cnn3, "),
+    (
+        {"model_options": {"widht": 3}},
+        "a recipe cannot have resnet9 with {'width': 16, 'widht': 3}: resnet9() got an unexpected",
+    ),
+    ({"model": "vit", "model_options": {"heads": 7}}, "a recipe cannot have vit with {'heads': 7}: "),
     (5, "expected fields of a recipe, such as {'epochs': 5}, but got 5"),
 ]
 

@@ -12,7 +12,8 @@ from torch import nn
 import literal
 from faithlab import stats
 from faithlab.baselines import perturbed
-from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
+from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.metrics.few_class import replacement_curves
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import claims, published, tables

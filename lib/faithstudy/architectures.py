@@ -17,22 +17,19 @@ import torch
 from torch import Tensor, nn
 
 from faithlab import baselines, segments, stats
-from faithlab.metrics import Metric
+from faithlab.metrics import METRICS, Metric
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import recipes, tables
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
-from faithstudy.networks import models
 from faithstudy.networks.training import Recipe, logits
 from faithstudy.trials import examination, tasks
 from faithstudy.trials.baselines import perturbed
+from faithstudy.trials.chance import RANDOM
 
 LONG = {"japanese-vowels": 10, "rotten-tomatoes": 20}
 """Features of an input that is explained, at least: F-Fidelity removes a tenth of them."""
-
-SQUARE = 4
-"""Side of a feature, in pixels, of the images of `sample`."""
 
 RECOGNISED = 1000
 """Test examples, at most, on which it is counted how many a network recognises."""
@@ -149,38 +146,6 @@ def asked(network: str, parameters: Mapping[str, Any], *, references: bool = Tru
     return Asked(kind, seed, task, found, count)
 
 
-def sample(model: str) -> Task:
-    """Two inputs of a kind, and its network with random weights, to see whether what is a reader's own fits them.
-
-    Nothing is trained for it: what the network takes and gives is what a trained one does.
-
-    Args:
-        model: a key of `KINDS`.
-    """
-    recipe = KINDS[model].recipe
-    data = datasets.load(recipe.data, "test", **recipe.data_options)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = models.build(recipe.model, **recipe.model_options)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    network = network.to(device).eval()
-    places = chosen(data, 2, LONG.get(recipe.data, 1))
-    x, present = data.model_inputs(places).to(device), data.present(places)
-    token = partial(baselines.token, identity=data.ABSENT)
-    return Task(
-        network,
-        x,
-        logits(network, x).argmax(1),
-        # Squares of one size: a map that says the same of all pixels says the same of all features.
-        segments.patches(*x.shape[-2:], SQUARE) if x.ndim == 4 else data.features(),
-        dataset=recipe.data,
-        network=KINDS[model].about,
-        images=places,
-        present=None if present is None else present.to(device),
-        baselines=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
-    )
-
-
 def segments_of(size: int, side: int) -> Tensor:
     """Which of side x side features each pixel of a square picture belongs to, [size, size].
 
@@ -256,77 +221,122 @@ def said(error: BaseException, named: str) -> str:
     return f"{text} ({path.name}, line {lines[-1]})" if lines else text
 
 
-def _made(named: str, what: str) -> Any:
-    """What a function of a reader's own returns, or the network that is named itself."""
-    found = own(named, what)
-    if isinstance(found, nn.Module):
-        return found
+def loaded(metric: str = "", explainer: str = "", model: str = "", data: str = "") -> dict[str, Callable | Metric]:
+    """Return what is a reader's own from its files, by what it is; none of it is called.
+
+    Args:
+        metric: "path/to/file.py:function", or nothing.
+        explainer: likewise.
+        model: likewise, a function without arguments that returns the network, or the network.
+        data: likewise, a function without arguments that returns x, or x and labels; or an .npz file with an array x,
+            and y where there are labels. x are images [B, C, H, W] or series [B, T, C] as the network takes them.
+
+    Raises:
+        ValueError: nothing is given, or one of model and data alone; and what is missing or does not run, a line each.
+    """
+    if not (metric or explainer or model):
+        raise ValueError(
+            "expected a metric, an explainer or a network of yours: make examine METRIC=path/to/file.py:function, "
+            "EXPLAINER=path/to/file.py:function, or MODEL=path/to/file.py:function DATA=path/to/inputs.npz"
+        )
+    if bool(model) != bool(data):
+        raise ValueError("expected MODEL and DATA together: a network of yours, and inputs that it takes")
+    found, wrong = {}, []
+    for what, named in {"metric": metric, "explainer": explainer, "model": model, "data": data}.items():
+        try:
+            if named:
+                found[what] = _arrays(named) if named.lower().endswith(".npz") else own(named, what)
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    return found
+
+
+def _arrays(path: str) -> Callable[[], tuple[np.ndarray, ...]]:
     try:
-        return found()
+        with np.load(Path(path).expanduser()) as file:
+            arrays = (file["x"], file["y"]) if "y" in file else (file["x"],)
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as numpy.savez(path, x=x, y=y) writes it: {error}") from None
+    return lambda: arrays
+
+
+def check(parameters: Mapping[str, Any], metric: str = "", explainer: str = "", **network: str) -> None:
+    """Evaluate what is a reader's own on two inputs of each kind of network, so that a fault is said before the work.
+
+    Args:
+        parameters: of the page.
+        metric: as in `loaded`.
+        explainer: likewise.
+        **network: model and data, likewise.
+
+    Raises:
+        ValueError: what is wrong.
+    """
+    if metric and (name := metric.rpartition(":")[2]) in METRICS:  # before its file, which may register it, is loaded
+        raise ValueError(f"there is a metric {name!r} already; give your function another name")
+    mine = loaded(metric, explainer, **network)
+    few = {**parameters, "images": 2, "training": {}, "tuning": {}}  # networks that ship
+    first = {named(one)[0]: one for one in reversed(parameters["networks"])}  # of each kind
+    book = () if network else (asked(one, few, references=False) for one in first.values())
+    for one in book or [yours(**network, parameters=few)]:
+        if explainer and (name := explainer.rpartition(":")[2]) in {*one.explainers, RANDOM}:
+            raise ValueError(f"there is an explainer {name!r} on the page already; give your function another name")
+        for of, path in {"metric": metric, "explainer": explainer}.items():
+            try:
+                if of == "metric" and path:
+                    examination.check({path.rpartition(":")[2]: mine[of]}, one.task)
+                elif path:
+                    explained = {path.rpartition(":")[2]: mine[of], RANDOM: "random"}
+                    examination.check_explanations(tasks.attributions(one.task, explained), one.task)
+            except (Exception, SystemExit) as error:
+                about = said(error.__cause__ or error, path)
+                raise ValueError(f"{path} fails on two inputs of {one.kind.about}: {about}") from error
+
+
+def _made(named: str, what: Callable | nn.Module) -> Any:
+    """What a function of a reader's own returns, or the network that is named itself."""
+    try:
+        return what if isinstance(what, nn.Module) else what()
     except (Exception, SystemExit) as error:
         raise ValueError(f"{named} fails: {said(error, named)}") from error
 
 
 def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
-    """A network of a reader's own, with inputs of a reader's own, checked before the work starts.
+    """A network of a reader's own, with its inputs, on which a removed feature becomes 0, the mean or a blur.
 
     Args:
-        model: "path/to/file.py:function", a function without arguments that returns the network, or the network.
-        data: "path/to/file.py:function", a function without arguments that returns x, or x and labels; or an .npz file
-            with an array x, and y where there are labels. x are images [B, C, H, W] or series [B, T, C] as the network
-            takes them, on which a removed feature becomes 0, the mean or a blur.
+        model: as in `loaded`.
+        data: as in `loaded`.
         parameters: as in `asked`.
 
     Raises:
         ValueError: files, networks or inputs that do not fit.
     """
-    found = _made(model, "model")
-    if not isinstance(found, nn.Module):
-        raise ValueError(
-            f"{model}: expected a function that returns a torch.nn.Module, but it gave {type(found).__name__}"
-        )
-    weights = next(found.parameters(), None)
+    mine = loaded(model=model, data=data)
+    network, (x, y) = _made(model, mine["model"]), inputs(data, _made(data, mine["data"]))
+    weights = next(network.parameters(), None) if isinstance(network, nn.Module) else None
     if weights is None:
-        raise ValueError(
-            f"{model}: expected a network with weights, which the trial Own model draws anew, but it has no "
-            "parameters; a module counts as part of another where it is an attribute of it, self.part = ..."
-        )
-    x, y = inputs(data)
-    x = x.to(weights.device)
+        raise ValueError(f"{model}: expected a torch.nn.Module with parameters, but it gave {type(network).__name__}")
+    x = x[: parameters["images"]].to(weights.device)
     try:
-        with torch.no_grad():
-            first = found.eval()(x[:2])
+        scores = logits(network.eval(), x)
     except Exception as error:
-        raise ValueError(f"{model} fails on two inputs of {data}, float32 {tuple(x[:2].shape)}: {error}") from error
-    if not isinstance(first, Tensor) or first.ndim != 2 or first.shape[0] != 2 or first.shape[1] < 2:
-        came = tuple(first.shape) if isinstance(first, Tensor) else type(first).__name__
-        raise ValueError(
-            f"{model}: expected logits [2, classes] of two inputs, two classes or more, but it gave {came}"
-        )
-    if not bool(first.isfinite().all()):
-        raise ValueError(f"{model}: its logits of the first two inputs are not finite")
-    if y is not None and not 0 <= int(y.min()) <= int(y.max()) < first.shape[1]:
-        raise ValueError(
-            f"{data}: expected labels of 0 to {first.shape[1] - 1}, but got {int(y.min())} to {int(y.max())}"
-        )
-    x = x[: parameters["images"]]
-    predicted = logits(found, x).argmax(1)
+        raise ValueError(f"{model} fails on inputs of {data}, float32 {tuple(x.shape)}: {error}") from error
+    if scores.ndim != 2 or len(scores) != len(x) or scores.shape[1] < 2 or not bool(scores.isfinite().all()):
+        raise ValueError(f"{model}: expected finite logits [{len(x)}, 2 or more], but it gave {tuple(scores.shape)}")
+    if y is not None and not 0 <= int(y.min()) <= int(y.max()) < scores.shape[1]:
+        raise ValueError(f"{data}: expected labels of 0 to {scores.shape[1] - 1}, but got {y.unique().tolist()}")
     named = {"zero": baselines.zero, "mean": baselines.mean}
     if x.ndim == 4:
         named["blur"] = partial(baselines.blur, sigma=min(x.shape[-2:]) / 8)
-        size = x.shape[-1]
-        if x.shape[-2] != size:
-            raise ValueError(f"{data}: expected square images, but got {x.shape[-2]} x {size}; cut or pad them")
-        features = segments_of(size, min(parameters["side"], size))
+        features = segments_of(x.shape[-1], min(parameters["side"], x.shape[-1]))
     else:
         features = segments.time_steps(x.shape[1])
-    if (count := segments.count(features)) < 2:
-        raise ValueError(
-            f"{data}: expected inputs of two features or more, to be ordered, but {tuple(x.shape)} has {count}; a "
-            f"feature is {'a square of pixels' if x.ndim == 4 else 'a time step'}"
-        )
     name = model.rpartition(":")[2]
-    task = Task(found, x, predicted, features, Path(data.rpartition(":")[0] or data).stem, name, baselines=named)
+    predicted = scores.argmax(1)
+    task = Task(network, x, predicted, features, Path(data.rpartition(":")[0] or data).stem, name, baselines=named)
     right = ()
     if y is not None:
         hits = predicted.cpu() == y[: len(x)]
@@ -336,71 +346,30 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     return Asked(Kind("yours", name, about, recipes.RESNET9), 0, task, known, lambda: right)
 
 
-def source(data: str) -> Callable | None:
-    """The function of a reader's own that gives inputs; None of an .npz file, which is there and not read.
+def inputs(data: str, given: Any) -> tuple[Tensor, Tensor | None]:
+    """Inputs of a reader's own, and their labels where there are some.
+
+    Args:
+        data: where they come from.
+        given: x, or x and y, as tensors or arrays.
 
     Raises:
-        ValueError: no such file or function.
+        ValueError: what are no inputs.
     """
-    if not data:
-        raise ValueError("expected inputs for your network: DATA=path/to/inputs.npz or DATA=path/to/file.py:function")
-    if data.lower().endswith(".npz"):
-        if not Path(data).expanduser().is_file():
-            raise ValueError(f"{data} cannot be read: there is no such file")
-        return None
-    if ":" not in data:
-        raise ValueError(
-            f"expected DATA=path/to/inputs.npz or DATA=path/to/file.py:function, but got {data!r}; numpy.savez("
-            "'inputs.npz', x=x, y=y) makes such a file of arrays"
-        )
-    return own(data, "data")
-
-
-def inputs(data: str) -> tuple[Tensor, Tensor | None]:
-    """The inputs of a reader's own, and their labels where there are some; see `yours`.
-
-    Raises:
-        ValueError: no such file, or what are no inputs.
-    """
-    if source(data) is None:
-        try:
-            file = np.load(Path(data).expanduser(), allow_pickle=False)
-            if isinstance(file, np.ndarray):
-                raise ValueError(
-                    "it holds one array without a name, as numpy.save writes it; use numpy.savez(..., x=x)"
-                )
-            with file:
-                given = tuple(file[name] for name in ("x", "y") if name in file)
-                names = list(file)
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{data} cannot be read: {error}") from None
-        if "x" not in names:
-            raise ValueError(
-                f"{data}: expected an array x, and y where there are labels, but it has {', '.join(names)}"
-            )
-    else:
-        given = _made(data, "data")
-        given = tuple(given) if isinstance(given, tuple | list) else (given,)
-    if not 1 <= len(given) <= 2:
-        raise ValueError(f"{data}: expected inputs, or inputs and labels, but it gave {len(given)} things")
     try:
-        x, *y = (torch.as_tensor(part).detach().clone() for part in given)
+        x, *labels = map(torch.as_tensor, given if isinstance(given, tuple | list) else (given,))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{data}: expected tensors or arrays of numbers: {error}") from None
-    if x.ndim not in (3, 4) or not x.is_floating_point() or len(x) < 2:
+    fits = (x.ndim == 4 and x.shape[-1] == x.shape[-2] > 1) or (x.ndim == 3 and x.shape[1] > 1)
+    if not (fits and len(x) > 1 and x.is_floating_point() and bool(x.isfinite().all())):
         raise ValueError(
-            f"{data}: expected two or more images [B, C, H, W] or series [B, T, C] of floating-point numbers, as the "
-            f"network takes them, but got {x.dtype} {tuple(x.shape)}"
+            f"{data}: expected two or more square images [B, C, H, W] or series [B, T, C] of finite floating-point "
+            f"numbers, with two features or more, but got {x.dtype} {tuple(x.shape)}"
         )
-    if not bool(x.isfinite().all()):
-        where = (~x.isfinite()).flatten(1).any(1).nonzero().flatten().tolist()
-        raise ValueError(f"{data}: NaN or infinity in {len(where)} of {len(x)} inputs, the first is number {where[0]}")
-    if y and (y[0].shape != (len(x),) or y[0].is_floating_point() or y[0].dtype == torch.bool):
-        raise ValueError(
-            f"{data}: expected whole numbers as labels, one for each of the {len(x)} inputs, but got {y[0].dtype} "
-            f"{tuple(y[0].shape)}"
-        )
-    return x.float(), y[0].long() if y else None
+    if len(labels) > 1 or any(y.shape != x.shape[:1] or y.is_floating_point() or y.dtype == torch.bool for y in labels):
+        came = ", ".join(f"{y.dtype} {tuple(y.shape)}" for y in labels)
+        raise ValueError(f"{data}: expected a whole number as label of each of the {len(x)} inputs, but got {came}")
+    return x.detach().float(), labels[0].long() if labels else None
 
 
 def by_kind(found: Sequence[Asked]) -> dict[str, list[Asked]]:

@@ -29,15 +29,16 @@ CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
 @functools.cache
 def graph() -> grimp.ImportGraph:
     """Which module of both packages imports which."""
-    return grimp.build_graph(*PACKAGES, cache_dir=None, include_external_packages=True)
+    options = {"include_external_packages": True, "exclude_type_checking_imports": True}
+    return grimp.build_graph(*PACKAGES, cache_dir=None, **options)
 
 
-def reached(asked: Iterable[str], cut: tuple[str, ...] = ()) -> set[str]:
+def reached(asked: Iterable[str], text: str = "") -> set[str]:
     """The modules of both packages that some reach, and the packages of others that these import.
 
     Args:
         asked: names that may be modules.
-        cut: packages that import all of their modules; those do not count by it.
+        text: names the metrics, in quotes, whose modules count; explainers count all.
     """
     known, found = graph(), set()
     waiting = [name for name in asked if name in known.modules]
@@ -46,7 +47,22 @@ def reached(asked: Iterable[str], cut: tuple[str, ...] = ()) -> set[str]:
             continue
         found.add(module)
         waiting += [module.rpartition(".")[0]] if "." in module else []  # importing a module runs its packages first
-        waiting += [name for name in _imports(module) if module not in cut or not name.startswith(f"{module}.")]
+        waiting += _imports(module)
+        if module == "faithlab.metrics":
+            waiting += [family for family, named in registering().items() if named.search(text)]
+        elif module == "faithlab.explainers":
+            waiting += known.find_children(module)
+    return found
+
+
+@functools.cache
+def registering() -> Mapping[str, re.Pattern]:
+    """Modules that register metrics, with how a text names one of these or takes all of `METRICS`."""
+    found = {}
+    for family in sorted(graph().find_children("faithlab.metrics")):
+        text = (Path(__file__).parents[1] / f"{family.replace('.', '/')}.py").read_text(encoding="utf-8")
+        if names := re.findall(r'\bregister\(\s*f?"([^"{]+)', text):
+            found[family] = re.compile(rf"[\"'](?:{'|'.join(map(re.escape, names))})|(?<!import )\bMETRICS\b(?!\[)")
     return found
 
 
@@ -55,15 +71,16 @@ def _imports(module: str) -> set[str]:
     return graph().find_modules_directly_imported_by(module)
 
 
-def modules(script: Path) -> set[str]:
-    """The modules that a script reaches, and those that a reader's own files of metrics do."""
-    asked = provenance.imports(source := script.read_bytes())
-    if b"examine" in source:
+def modules(script: Path, parameters: Mapping[str, Any] = {}) -> set[str]:
+    """The modules that a script reaches with its parameters, and those that a reader's own files of metrics do."""
+    asked = provenance.imports(text := script.read_text(encoding="utf-8"))
+    if "examine" in text:
         asked |= {"faithstudy.trials.examination"}  # which faithstudy.trials imports when it is asked for
     for own in map(Path, provenance.metrics()):
         for file in filter(Path.is_file, (own, *provenance.neighbours(own))):
             asked |= provenance.imports(file.read_bytes())
-    return reached(asked) | {name.partition(".")[0] for name in asked} - set(PACKAGES)
+    text += json.dumps(parameters, ensure_ascii=False)
+    return reached(asked, text) | {name.partition(".")[0] for name in asked} - set(PACKAGES)
 
 
 def files(modules: Iterable[str]) -> list[str]:
@@ -131,7 +148,7 @@ def notebook(name: str, parameters: Mapping[str, Any]) -> str:
         name: the notebook.
         parameters: all its parameters.
     """
-    of = modules(paths.script(name))
+    of = modules(paths.script(name), parameters)
     return _text([f"notebooks/{name}.py", *_inputs(name, of)], of, parameters)
 
 

@@ -1,12 +1,14 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
+from __future__ import annotations
+
 import base64
 import io
 import itertools
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,14 +26,17 @@ from scipy.cluster import hierarchy
 from torch import Tensor
 
 from faithlab import masks, stats
-from faithlab.decide import Decision
-from faithlab.metrics import Metric, saco
 from faithlab.metrics.size import LEAST_ROWS, Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
 from faithstudy import numbers
 from faithstudy.display_names import named, plain
+
+if TYPE_CHECKING:  # else every page would depend on them
+    from faithlab.decide import Decision
+    from faithlab.metrics import Metric
+    from faithlab.metrics.saco import Groups
 
 _PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
 COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLACES.items()}
@@ -855,7 +860,7 @@ def removal(
     return _movable(told | {"ways": ways}, _strip([pictures for pictures, _, _ in rows.values()], alt))
 
 
-def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> Markdown:
+def bets(rows: Mapping[str, tuple[Tensor, Groups, Tensor]], *, name: str, down: str, alt: str) -> Markdown:
     """SaCo's bets on pairs of groups, for a figure with a slider, which `book/_static/movable.js` draws.
 
     It has an address, so that a page of a part can show it, too: see `book/gallery.py`. Without scripts it is one strip
@@ -863,19 +868,18 @@ def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str
 
     Args:
         rows: by the name of each ranking: pictures [1 + K, 3, H, W] in 0..1 of the image and of it without each group,
-            and the groups of this image, [1, K].
+            the groups of this image, [1, K], and their bets, of `faithlab.metrics.saco.bets`.
         name: the address of the figure.
         down: what the drops are losses of.
         alt: what the strip shows, in words.
     """
     ways = []
-    for ranking, (_, groups) in rows.items():
+    for ranking, (_, groups, bets) in rows.items():
         numbers = {key: [float(f"{v:.5g}") for v in of[0].tolist()] for key, of in groups._asdict().items()}
-        stakes = saco.bets(groups)[0]
-        stakes = [round(stake, 6) for stake in (stakes / stakes.abs().sum()).tolist()]
+        stakes = [round(stake, 6) for stake in (bets[0] / bets.abs().sum()).tolist()]
         ways.append({"name": ranking, **numbers, "stakes": stakes})
     told = {"kind": "bets", "down": down, "ways": ways}
-    return _movable(told, _strip([pictures for pictures, _ in rows.values()], alt), name)
+    return _movable(told, _strip([pictures for pictures, *_ in rows.values()], alt), name)
 
 
 def _strip(rows: Sequence[Tensor], alt: str) -> str:

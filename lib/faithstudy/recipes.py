@@ -5,7 +5,6 @@ Vision Transformer, and a larger one.
 """
 
 import dataclasses
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, summary
-from faithstudy.data import datasets
 from faithstudy.networks import models
 from faithstudy.networks.training import Recipe
 from faithstudy.parameters import checked
@@ -105,19 +103,16 @@ RECIPES = {recipe.model: recipe for recipe in (RESNET9, VIT, BILSTM, LSTM)}
 """By network: how it is trained."""
 
 _PLAIN = Recipe(data="", model="", epochs=1)
-_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),), "orders": ("name",)}
+_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),), "orders": ("name",), "start": (_PLAIN,)}
 """By field: a value of the type that no default tells."""
 
 _ELSEWHERE = {
-    "training": {"seed": "the seed of both networks, on a page training_seeds or seed"},
-    "tuning": {
-        "seed": "the seed of both networks, on a page training_seeds or seed",
-        "mask_share": "beta",
-        "start": "the original network",
-        "model": "the original network",
-    },
+    "seed": "the seed of both networks, on a page training_seeds or seed",
+    "mask_share": "beta",
+    "start": "the original network",
+    "model": "the original network",
 }
-"""By what changes a recipe: the fields that are not its to change, and what they follow from."""
+"""By field that `tuning` does not change: what it follows from. `training` changes all but the first."""
 
 
 def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
@@ -130,56 +125,32 @@ def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
         changes: fields of `faithstudy.networks.training.Recipe`, by name.
 
     Raises:
-        ValueError: a recipe has no such field, or it cannot be this; there are no such data, network or options.
+        ValueError: a recipe has no such field, or it cannot be this; there are no such network or options.
     """
     if not isinstance(changes, Mapping):
         raise ValueError(f"expected fields of a recipe, such as {{'epochs': 5}}, but got {changes!r}")
-    fields = {field.name for field in dataclasses.fields(recipe)}
-    if unknown := sorted(str(name) for name in changes if name not in fields):
-        raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
-    found = {name: _field(name, getattr(recipe, name), value) for name, value in changes.items()}
+    if unknown := sorted(str(name) for name in changes if name not in vars(recipe)):
+        raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(vars(recipe)))}")
+    found = {}
+    for name, value in changes.items():
+        try:
+            found[name] = checked(value, (getattr(recipe, name), getattr(_PLAIN, name), *_UNTOLD.get(name, ())))
+        except ValueError as error:
+            raise ValueError(f"{name} of a recipe must be {error}") from None
     for name, of in {"data_options": "data", "model_options": "model"}.items():
         kept = {} if found.get(of, getattr(recipe, of)) != getattr(recipe, of) else getattr(recipe, name)
         found[name] = kept | found.get(name, {})
+    if found.get("fold"):
+        found["fold"] = tuple(found["fold"])
+    made = dataclasses.replace(recipe, **found)
     if {"model", "model_options"} & changes.keys():
-        _buildable(found.get("model", recipe.model), found["model_options"])
-    return dataclasses.replace(recipe, **found)
-
-
-def _field(name: str, default: Any, value: Any) -> Any:
-    """The value of a field of a recipe, if it can be that."""
-    if name == "start":
-        if not isinstance(value, Recipe | None):
-            raise ValueError(f"start of a recipe must be a Recipe of faithstudy.networks.training, but is {value!r}")
-        return value
-    try:
-        found = checked(value, (default, getattr(_PLAIN, name), *_UNTOLD.get(name, ())))
-    except ValueError as error:
-        raise ValueError(f"{name} of a recipe must be {error}") from None
-    known = {"data": datasets.names, "model": models.names}.get(name)
-    if known and found not in known():
-        raise ValueError(f"{name} of a recipe: there is no {found!r}; there are {', '.join(sorted(known()))}")
-    return tuple(found) if name == "fold" and found is not None else found
-
-
-def _buildable(model: str, options: Mapping[str, Any]) -> None:
-    """Raise ValueError where a network does not have these options, or they cannot be these."""
-    known = inspect.signature(models.find(model)).parameters
-    if unknown := sorted(str(name) for name in options if name not in known):
-        raise ValueError(f"model_options of {model}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
-    try:
-        with torch.device("meta"):  # its shapes alone
-            models.build(model, **options)
-    except Exception as error:  # whatever its own layers say
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"model_options of {model} cannot be {dict(options)}: {said}") from error
-
-
-def _own(part: str, changes: Any) -> None:
-    """Raise ValueError where `training` or `tuning` changes what follows from something else."""
-    for name in changes if isinstance(changes, Mapping) else ():
-        if name in _ELSEWHERE[part]:
-            raise ValueError(f"{name} of a recipe is set elsewhere: it follows from {_ELSEWHERE[part][name]}")
+        try:
+            with torch.device("meta"):  # its shapes alone
+                models.build(made.model, **made.model_options)
+        except Exception as error:  # whatever its own layers say
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(f"a recipe cannot have {made.model} with {made.model_options}: {said}") from error
+    return made
 
 
 def pair(
@@ -197,9 +168,10 @@ def pair(
     Raises:
         ValueError: as `changed`; training or tuning set what the other arguments do.
     """
-    for part, changes in {"training": training, "tuning": tuning}.items():
-        _own(part, changes)
+    for changes, fixed in ((training, ("seed",)), (tuning, _ELSEWHERE)):
         changed(recipe, changes)  # what is no mapping says so, before it is merged with another
+        for name in (name for name in fixed if name in changes):
+            raise ValueError(f"{name} of a recipe is set elsewhere: it follows from {_ELSEWHERE[name]}")
     original = changed(recipe, {**training, "seed": seed})
     own = {**TUNED[recipe.model], **tuning, "mask_share": beta, "start": original}
     return {"original": original, "fine-tuned": changed(original, own)}

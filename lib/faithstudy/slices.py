@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from faithlab.metrics import METRICS
 from faithstudy import dependencies, paths, provenance
 
-REGISTRIES = ("faithlab.metrics",)
-"""Packages that import all of their modules: only those that a table's own metrics are in count."""
 IN_PLACE = ("append", "extend", "update", "add")
 """Methods that change what they are called on."""
 
@@ -74,9 +72,8 @@ def key(page: str, table: str, metrics: Sequence[str]) -> str:
         metrics: those that the table has, whose names begin or go on as those of the registry.
     """
     text = "\n".join(map(ast.unparse, rests_on(page, table)))
-    own = [METRICS[name].compute for name in METRICS if any(name in metric for metric in metrics)]
-    asked = provenance.imports(text) | {getattr(compute, "func", compute).__module__ for compute in own}
-    modules = dependencies.files(sorted(dependencies.reached(asked, REGISTRIES)))
+    own = " ".join(f'"{name}"' for name in METRICS if any(name in metric for metric in metrics))
+    modules = dependencies.files(sorted(dependencies.reached(provenance.imports(text), own)))
     return hashlib.sha256(f"{text}\n{dependencies.listed(modules)}".encode()).hexdigest()[:16]
 
 

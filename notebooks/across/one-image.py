@@ -275,7 +275,7 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 plots.bets(
-    {ranking: (colours(seen(asked[ranking], "mean")), of) for ranking, of in groups.items()},
+    {ranking: (colours(seen(asked[ranking], "mean")), of, saco.bets(of)) for ranking, of in groups.items()},
     name="one-image-pairs",
     down=f"probability of {label}",
     alt=f"Two rows of copies of the photograph, whole and without each of {len(s)} groups of pixels: of the explanation and of a "

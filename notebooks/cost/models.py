@@ -130,7 +130,7 @@ def compared(entry):
         "depends": (mixed.std(1).max() / spread).item(),
         "batchnorms": norms,
         "folded": len(prepared.folded),
-        "said": "; ".join(str(warning.message) for warning in said if "faithlab" in warning.filename) or "–",
+        "said": "; ".join(dict.fromkeys(str(w.message) for w in said if "faithlab" in w.filename)) or "–",
     }
 
 

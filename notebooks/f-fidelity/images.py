@@ -56,7 +56,8 @@ import pandas as pd
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.metrics import METRICS, evaluate, fidelities, own
+from faithlab.metrics import METRICS, evaluate, own
+from faithlab.metrics.fidelity import fidelities
 from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy import recipes as networks

@@ -71,7 +71,8 @@ import torch
 from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
-from faithlab.metrics import METRICS, fidelities, own
+from faithlab.metrics import METRICS, own
+from faithlab.metrics.fidelity import fidelities
 from faithlab.outputs import correct
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, below, better, counted, in_order, no_worse, premise, trend

@@ -71,7 +71,8 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import masks, segments, stats
-from faithlab.metrics import METRICS, fidelities, own
+from faithlab.metrics import METRICS, own
+from faithlab.metrics.fidelity import fidelities
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, better, counted, premise
 from faithstudy.data import datasets

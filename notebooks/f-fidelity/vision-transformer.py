@@ -54,7 +54,8 @@ from functools import partial
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.metrics import fidelities, own
+from faithlab.metrics import own
+from faithlab.metrics.fidelity import fidelities
 from faithstudy import plots, published, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, better, in_order, premise

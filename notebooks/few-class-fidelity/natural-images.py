@@ -57,7 +57,8 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.explainers import cam
-from faithlab.metrics import METRICS, evaluate, replacement_curves
+from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics.few_class import replacement_curves
 from faithlab.task import Task
 from faithstudy import plots, published, records, summaries, tables
 from faithstudy import recipes as networks

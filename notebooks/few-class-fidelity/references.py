@@ -58,7 +58,8 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
+from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.metrics.few_class import replacement_curves
 from faithlab.scores import Scores
 from faithlab.stats import pearson, rank
 from faithstudy import plots, published, summaries, tables

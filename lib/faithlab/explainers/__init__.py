@@ -1,5 +1,7 @@
 """Explainers by name, families by file. Each gives an attribution per feature, [B, F]."""
 
+import importlib
+import pkgutil
 import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -149,6 +151,5 @@ def explain(
         return torch.cat(parts)
 
 
-# They register themselves.
-from faithlab.explainers import attention, backprop, cam, gradient, perturbation, region  # noqa: E402, F401
-from faithlab.explainers import relevance as _  # noqa: E402, F401
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)  # the families of this folder register themselves

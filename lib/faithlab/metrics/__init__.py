@@ -4,18 +4,20 @@
 several metrics on several explanations and returns the long table. `register` adds a metric; a file that does so, named
 by FAITHLAB_METRICS, is loaded with this module.
 
-What a metric computes stands in one file a family: `fidelity`, `deletion`, `trajectory`, `saco`, `few_class`,
-`mufidelity`, `stability`, `consistency`.
+What a metric computes stands in one file a family, which registers it: `fidelity`, `deletion`, `trajectory`, `saco`,
+`few_class`, `mufidelity`, `stability`, `consistency`. A file that is put into this folder is found.
 """
 
 import dataclasses
 import functools
+import importlib
 import inspect
 import os
+import pkgutil
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -26,19 +28,8 @@ from torch import Tensor
 
 from faithlab import masks, segments, stats, validation
 from faithlab.engine import Output, Score
-from faithlab.metrics import (
-    consistency,
-    deletion,
-    distance,
-    few_class,
-    fidelity,
-    mufidelity,
-    saco,
-    stability,
-    trajectory,
-)
 from faithlab.metrics.answers import UndefinedError
-from faithlab.outputs import correct, log_odds, logit, probability
+from faithlab.outputs import probability
 from faithlab.scores import LABELS, Scores
 from faithlab.task import Network, Remembered, Task
 
@@ -367,60 +358,6 @@ def _shared(task: Task, wanted: Mapping[tuple[str, str], Metric]) -> dict[tuple[
     return scores
 
 
-SIZES = tuple(step / 20 for step in range(1, 20))
-"""5, 10, ..., 95 %: the sizes of F-Fidelity."""
-
-_FF, _SACO, _TRACE = "Zheng et al. 2024", "Wu et al. 2024", "Wang and Wang 2024"
-_RANDOM = {"alpha": 0.5, "draws": 50}
-for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
-    _curve = {"output": correct, "sizes": SIZES, "direction": _way, "better": _better}
-    _plain = functools.partial(fidelity.fidelity, direction=_way)
-    _drawn = functools.partial(_plain, **_RANDOM)
-    _capped = functools.partial(_drawn, cap=0.1)
-    register(f"Fid{_sign}", _plain, source=f"{_FF}, eq. {1 if _better > 0 else 2}", family="Fidelity", **_curve)
-    register(f"ROAR{_sign}", _plain, source="Hooker et al. 2019", family="ROAR", network="retrained", **_curve)
-    register(f"RFid{_sign}", _drawn, source=f"{_FF}, eq. {3 if _better > 0 else 4}", family="R-Fidelity", **_curve)
-    register(f"FFid{_sign}", _capped, source=f"{_FF}, eq. 6", family="F-Fidelity", network="fine-tuned", **_curve)
-
-_saco = {"source": f"{_SACO}, section 4.3", "baseline": "mean", "exact": True}
-register("SaCo", saco.saco, source=f"{_SACO}, Algorithm 1", baseline="mean", exact=True, chance=0.0, ideal=1.0)
-register("AUC", deletion.auc, output=correct, better=-1, direction="MoRF", **_saco)
-register("AOPC", deletion.aopc, direction="MoRF", **_saco)
-register("LOdds", deletion.mean_change, output=log_odds, better=-1, direction="MoRF", **_saco)
-register("Comp.", deletion.comprehensiveness, better=-1, direction="LeRF", **_saco)
-
-_trace = {"source": f"{_TRACE}, eq. 1", "output": probability}
-register("MoRF", trajectory.morf, better=-1, direction="MoRF", **_trace)
-register("LeRF", trajectory.lerf, direction="LeRF", **_trace)
-register("LeRF - MoRF", trajectory.lerf_minus_morf, source=f"{_TRACE}, section 3.3", chance=0.0)
-register("Insertion", trajectory.inserted, source=f"{_TRACE}, Theorem 3.1")
-
-register(
-    "Few-class Fidelity",
-    few_class.few_class_fidelity,
-    source="Marchadour et al. 2025, eq. 1",
-    baseline="perturbed",
-    ideal=1.0,
-)
-
-_consistency = "Fel and Vigouroux 2020"
-_mu = {"output": logit, "chance": 0.0, "ideal": 1.0, "exact": True}
-register("µFidelity", mufidelity.mu_fidelity, source=f"{_consistency}, eq. 1", **_mu)
-_moved = functools.partial(stability.average_stability, distance=distance.spearman)
-register("S_avg", _moved, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
-_compared = functools.partial(consistency.to_unseen, distance=distance.spearman)
-_folds = {"compute": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
-_same, _different = {"metric": "S="}, {"metric": "S≠"}
-register(
-    "MeGe",
-    source=f"{_consistency}, eq. 8",
-    statistic=stats.Statistic(stats.mege, (_same,), "MeGe", within=(0.0, 1.0)),
-    **_folds,
-)
-_youden = stats.Statistic(stats.youden, (_same, _different), "ReCo", within=(0.0, 1.0))
-register("ReCo", source=f"{_consistency}, eq. 7", chance=0.0, statistic=_youden, **_folds)
-
-
 def load(path: str | os.PathLike) -> ModuleType:
     """Run a Python file that registers metrics, or has some to be examined; those registered are `own` from then on.
 
@@ -471,45 +408,7 @@ def own(*tasks: Task) -> dict[str, Metric]:
     return found
 
 
-def fidelities(
-    families: Sequence[str] = ("Fid", "ROAR", "RFid", "FFid"),
-    *,
-    size_step: float,
-    alpha: float,
-    beta: float,
-    draws: int,
-    seed: int,
-) -> dict[str, Metric]:
-    """Return the metrics that F-Fidelity compares, from both ends and with the same numbers: "FFid+", "FFid-" etc.
-
-    Args:
-        families: which of them.
-        size_step: between the sizes, a share.
-        alpha: share of the most relevant that R- and F-Fidelity remove, at random.
-        beta: share of all features that F-Fidelity removes at most.
-        draws: random subsets of each size.
-        seed: of them.
-    """
-    sizes = [k * size_step for k in range(1, round(1 / size_step))]
-    drawn = {"alpha": alpha, "draws": draws, "seed": seed}
-    own = {"RFid": drawn, "FFid": {**drawn, "cap": beta}}
-    return {of + way: METRICS[of + way].given(sizes=sizes, **own.get(of, {})) for way in "+-" for of in families}
-
-
-def replacement_curves(steps: int) -> dict[str, Metric]:
-    """Return Few-class Fidelity's two curves, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
-    shares = [k / steps for k in range(steps + 1)]
-    return {
-        name: METRICS["Few-class Fidelity"].given(
-            compute=functools.partial(_replaced, end=end), sizes=shares, direction=end
-        )
-        for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
-    }
-
-
-def _replaced(score: Score, attribution: Tensor, sizes: Tensor, *, end: masks.Direction) -> Tensor:
-    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
-
-
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)  # the families of this folder register themselves
 for _file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
     load(_file)

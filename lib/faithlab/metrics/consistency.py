@@ -22,12 +22,15 @@ one-sided Kolmogorov-Smirnov distance between S= and S!=, so that no increasing 
 it; its area over all thresholds is mean S!= minus mean S=.
 """
 
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from faithlab.metrics.distance import Distance
+from faithlab import stats
+from faithlab.metrics import register
+from faithlab.metrics.distance import Distance, spearman
 
 Rates = Literal["balanced", "printed"]
 
@@ -126,3 +129,11 @@ def reco_auc(same: Tensor, different: Tensor, rates: Rates = "balanced") -> floa
     if not len(same) or not len(different):
         return torch.nan
     return ((at.above - at.below) * (at.tpr + at.tnr - 1)).sum().item()
+
+
+_SOURCE, _SAME, _DIFFERENT = "Fel and Vigouroux 2020", {"metric": "S="}, {"metric": "S≠"}
+_FOLDS = {"compute": partial(to_unseen, distance=spearman), "ideal": 1.0, "needs": "cross-trained networks"}
+_MEGE = stats.Statistic(stats.mege, (_SAME,), "MeGe", within=(0.0, 1.0))
+_YOUDEN = stats.Statistic(stats.youden, (_SAME, _DIFFERENT), "ReCo", within=(0.0, 1.0))
+register("MeGe", source=f"{_SOURCE}, eq. 8", statistic=_MEGE, **_FOLDS)
+register("ReCo", source=f"{_SOURCE}, eq. 7", chance=0.0, statistic=_YOUDEN, **_FOLDS)

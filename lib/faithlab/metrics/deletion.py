@@ -21,7 +21,9 @@ from torch import Tensor
 
 from faithlab import masks, stats, validation
 from faithlab.engine import Score
+from faithlab.metrics import register
 from faithlab.metrics.answers import ask
+from faithlab.outputs import correct, log_odds
 
 STEPS = tuple(step / 10 for step in range(11))
 """The paper's fractions of removed features: 0, 10, ..., 100 %."""
@@ -89,3 +91,10 @@ def mean_change(score: Score, attribution: Tensor, *, present: Tensor | None = N
 def comprehensiveness(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
     """Return Comp, [B]: as `aopc`, with the least relevant features removed first."""
     return loss(curve(score, attribution, direction="LeRF", present=present))
+
+
+_SHARED = {"source": "Wu et al. 2024, section 4.3", "baseline": "mean", "exact": True}
+register("AUC", auc, output=correct, better=-1, direction="MoRF", **_SHARED)
+register("AOPC", aopc, direction="MoRF", **_SHARED)
+register("LOdds", mean_change, output=log_odds, better=-1, direction="MoRF", **_SHARED)
+register("Comp.", comprehensiveness, better=-1, direction="LeRF", **_SHARED)

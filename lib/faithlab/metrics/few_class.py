@@ -13,6 +13,7 @@ LIF is the order of MIF read from its end. The class that is followed is the sco
 true one, or each in turn.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from faithlab import masks, stats
 from faithlab.engine import Score
-from faithlab.metrics import deletion
+from faithlab.metrics import METRICS, Metric, deletion, register
 
 
 class Areas(NamedTuple):
@@ -110,3 +111,26 @@ def few_class_fidelity(
 def _shares(steps: int) -> Tensor:
     """The replaced shares 0, 1/steps, ..., 1."""
     return torch.arange(steps + 1, dtype=torch.float64) / steps
+
+
+def replacement_curves(steps: int) -> dict[str, Metric]:
+    """Return the metric's two curves, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
+    metric, shares = METRICS["Few-class Fidelity"], [k / steps for k in range(steps + 1)]
+    ends: dict[str, masks.Direction] = {"MIF": "MoRF", "LIF": "LeRF"}
+    return {
+        name: metric.given(compute=partial(_replaced, end=end), sizes=shares, direction=end)
+        for name, end in ends.items()
+    }
+
+
+def _replaced(score: Score, attribution: Tensor, sizes: Tensor, *, end: masks.Direction) -> Tensor:
+    return curve(score, attribution, steps=len(sizes) - 1, direction=end)
+
+
+register(
+    "Few-class Fidelity",
+    few_class_fidelity,
+    source="Marchadour et al. 2025, eq. 1",
+    baseline="perturbed",
+    ideal=1.0,
+)

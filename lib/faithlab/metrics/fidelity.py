@@ -20,7 +20,8 @@ speak of the same top s features at a size: of equal scores the smaller index co
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -28,7 +29,9 @@ from torch import Tensor
 from faithlab import masks, validation
 from faithlab import rng as counter
 from faithlab.engine import Score
+from faithlab.metrics import METRICS, Metric, register
 from faithlab.metrics.answers import ask
+from faithlab.outputs import correct
 from faithlab.stats import MonteCarlo
 
 
@@ -114,3 +117,43 @@ def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) ->
 
 
 fidelity.__signature__ = inspect.signature(remaining)  # for `Metric.options`
+
+
+def fidelities(
+    families: Sequence[str] = ("Fid", "ROAR", "RFid", "FFid"),
+    *,
+    size_step: float,
+    alpha: float,
+    beta: float,
+    draws: int,
+    seed: int,
+) -> dict[str, Metric]:
+    """Return the metrics that F-Fidelity compares, from both ends and with the same numbers: "FFid+", "FFid-" etc.
+
+    Args:
+        families: which of them.
+        size_step: between the sizes, a share.
+        alpha: share of the most relevant that R- and F-Fidelity remove, at random.
+        beta: share of all features that F-Fidelity removes at most.
+        draws: random subsets of each size.
+        seed: of them.
+    """
+    sizes = [k * size_step for k in range(1, round(1 / size_step))]
+    drawn = {"alpha": alpha, "draws": draws, "seed": seed}
+    own = {"RFid": drawn, "FFid": {**drawn, "cap": beta}}
+    return {of + way: METRICS[of + way].given(sizes=sizes, **own.get(of, {})) for way in "+-" for of in families}
+
+
+SIZES = tuple(step / 20 for step in range(1, 20))
+"""5, 10, ..., 95 %: the sizes of F-Fidelity."""
+
+_FF, _ROAR = "Zheng et al. 2024", "Hooker et al. 2019"
+for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
+    _curve = {"output": correct, "sizes": SIZES, "direction": _way, "better": _better}
+    _plain = partial(fidelity, direction=_way)
+    _drawn = partial(_plain, alpha=0.5, draws=50)
+    _capped = partial(_drawn, cap=0.1)
+    register(f"Fid{_sign}", _plain, source=f"{_FF}, eq. {1 if _better > 0 else 2}", family="Fidelity", **_curve)
+    register(f"ROAR{_sign}", _plain, source=_ROAR, family="ROAR", network="retrained", **_curve)
+    register(f"RFid{_sign}", _drawn, source=f"{_FF}, eq. {3 if _better > 0 else 4}", family="R-Fidelity", **_curve)
+    register(f"FFid{_sign}", _capped, source=f"{_FF}, eq. 6", family="F-Fidelity", network="fine-tuned", **_curve)

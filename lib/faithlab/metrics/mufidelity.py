@@ -11,7 +11,9 @@ from torch import Tensor
 from faithlab import masks, stats, validation
 from faithlab import rng as counter
 from faithlab.engine import Score
+from faithlab.metrics import register
 from faithlab.metrics.answers import ask
+from faithlab.outputs import logit
 
 
 def mu_fidelity(
@@ -62,3 +64,8 @@ def mu_fidelity(
     correlation = stats.pearson(torch.cat(attributed, -1), -torch.cat(answered, -1)[:, None])
     correlation = correlation.masked_fill(alone.view(-1, 1).to(correlation.device), torch.nan)
     return correlation if attribution.ndim == 3 else correlation[:, 0]
+
+
+register(
+    "µFidelity", mu_fidelity, source="Fel and Vigouroux 2020, eq. 1", output=logit, chance=0.0, ideal=1.0, exact=True
+)

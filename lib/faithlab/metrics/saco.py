@@ -18,6 +18,7 @@ from torch import Tensor
 
 from faithlab import masks, validation
 from faithlab.engine import Score
+from faithlab.metrics import register
 from faithlab.metrics.answers import ask
 
 
@@ -112,3 +113,6 @@ def saco(
     """
     groups = validation.whole("groups", groups, 2)
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)
+
+
+register("SaCo", saco, source="Wu et al. 2024, Algorithm 1", baseline="mean", exact=True, chance=0.0, ideal=1.0)

@@ -5,13 +5,15 @@
 `neighbours` draws the points z; whoever has a model explains them; `average_stability` takes the explanations.
 """
 
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from faithlab import rng as counter
-from faithlab.metrics.distance import Distance
+from faithlab.metrics import register
+from faithlab.metrics.distance import Distance, spearman
 
 
 def neighbours(
@@ -67,3 +69,7 @@ def average_stability(explanations: Tensor, around: Tensor, distance: Distance) 
         ValueError: as the distance.
     """
     return distance(around, explanations[:, None]).mean(-1)
+
+
+_MOVED = partial(average_stability, distance=spearman)
+register("S_avg", _MOVED, source="Fel and Vigouroux 2020, eq. 2", better=-1, needs="neighbours")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from scipy.stats import multivariate_hypergeom
 from torch import Tensor
 
 from faithlab import masks
@@ -53,6 +52,8 @@ def expected_fidelity(
     Raises:
         ValueError: fractions, alpha or cap outside [0, 1].
     """
+    from scipy.stats import multivariate_hypergeom  # takes a second, which most who load the metrics save
+
     features = sum(sizes)
     counts = masks.counts(fractions, features)
     full = torch.tensor(sizes, dtype=torch.float64)

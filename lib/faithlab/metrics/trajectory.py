@@ -19,6 +19,7 @@ from torch import Tensor
 
 from faithlab import masks
 from faithlab.engine import Score
+from faithlab.metrics import register
 from faithlab.metrics.answers import ask
 
 
@@ -140,3 +141,10 @@ def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
     """
     measured, reached = measured.double(), reached.double().to(measured.device)
     return torch.where(reached > 0, measured / reached, torch.nan)
+
+
+_SOURCE = "Wang and Wang 2024"
+register("MoRF", morf, source=f"{_SOURCE}, eq. 1", better=-1, direction="MoRF")
+register("LeRF", lerf, source=f"{_SOURCE}, eq. 1", direction="LeRF")
+register("LeRF - MoRF", lerf_minus_morf, source=f"{_SOURCE}, section 3.3", chance=0.0)
+register("Insertion", inserted, source=f"{_SOURCE}, Theorem 3.1")

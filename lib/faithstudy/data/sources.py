@@ -117,13 +117,14 @@ def _npm(archive: Archive, folder: Path) -> None:
 
 def _apt(archive: Archive, folder: Path) -> None:
     """Run `apt-get download`; where the list of packages is missing or old, update it if allowed, and try again."""
-    command = ["apt-get", "download", Path(archive.name).stem]
+    once = "--option=Acquire::Retries=0"  # by default it takes half a minute to give up
+    command = ["apt-get", "download", Path(archive.name).stem, once]
     try:
         _run(command, folder)
     except ValueError as error:
         if os.geteuid() != 0:
             raise ValueError(f"{error} (it may help to run: sudo apt-get update)") from error
-        _run(["apt-get", "update"], folder)
+        _run(["apt-get", "update", once], folder)
         _run(command, folder)
     (found,) = folder.glob("*.deb")
     found.rename(folder / archive.name)

@@ -28,8 +28,8 @@ def names() -> list[str]:
     return sorted(_BUILDERS)
 
 
-def find(name: str) -> Callable[..., nn.Module]:
-    """The function that builds a network.
+def build(name: str, **options) -> nn.Module:
+    """A freshly initialised network; torch's global seed decides the weights.
 
     Raises:
         KeyError: no network of that name.
@@ -38,16 +38,7 @@ def find(name: str) -> Callable[..., nn.Module]:
         raise KeyError(
             f"no network {name!r}; known: {', '.join(names())}; add one with faithstudy.networks.models.register"
         )
-    return _BUILDERS[name]
-
-
-def build(name: str, **options) -> nn.Module:
-    """A freshly initialised network; torch's global seed decides the weights.
-
-    Raises:
-        KeyError: no network of that name.
-    """
-    return find(name)(**options)
+    return _BUILDERS[name](**options)
 
 
 def _convolution(inputs: int, outputs: int, *, pool: bool = False, stride: int = 1) -> nn.Sequential:
