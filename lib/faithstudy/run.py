@@ -343,9 +343,7 @@ class Run:
             if any(old is not new for old, new in zip(claim.parts, parts, strict=True)):
                 found = replace(claim, parts=tuple(parts)).verdict.outcome
                 if found != claim.verdict.outcome:
-                    wrong.append(
-                        f"with the numbers measured here, the verdict on {name} is {found!r}, not {claim.verdict.outcome!r}"
-                    )
+                    wrong.append(f"by the numbers measured here, {name} is {found!r}, not {claim.verdict.outcome!r}")
         if wrong:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. Rounding does not do that: the code or data have changed. The "
