@@ -25,7 +25,7 @@ from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
 from faithstudy.networks import models
 from faithstudy.networks.training import Recipe, logits
-from faithstudy.trials import examination, tasks
+from faithstudy.trials import checks, tasks
 from faithstudy.trials.baselines import perturbed
 
 LONG = {"japanese-vowels": 10, "rotten-tomatoes": 20}
@@ -233,9 +233,9 @@ def recognised(model: nn.Module, data: LabelledSet, task: Task) -> stats.Estimat
 
 
 def own(named: str, what: str) -> Callable | Metric:
-    """As `faithstudy.trials.examination.yours`; a file that ends the program, as a script does, is an error, too."""
+    """As `faithstudy.trials.checks.yours`; a file that ends the program, as a script does, is an error, too."""
     try:
-        return examination.yours(named, what)
+        return checks.yours(named, what)
     except SystemExit as error:
         raise ValueError(
             f"{named.rpartition(':')[0]} ends the program when it is loaded, SystemExit({error}); put what it does as "

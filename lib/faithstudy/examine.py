@@ -27,7 +27,7 @@ from faithstudy import architectures, execute, paths, profiles
 from faithstudy.data import datasets
 from faithstudy.parameters import given as read_parameters
 from faithstudy.parameters import split
-from faithstudy.trials import examination, tasks
+from faithstudy.trials import checks, tasks
 from faithstudy.trials.chance import RANDOM
 from faithstudy.trials.tasks import Chosen
 
@@ -180,7 +180,7 @@ def check(
             if metric:
                 began = time.perf_counter()
                 _ask({name: found["metric"]}, task, metric)
-                slow = max(slow, (time.perf_counter() - began) / examination.CHECKED / len(task.x))
+                slow = max(slow, (time.perf_counter() - began) / checks.CHECKED / len(task.x))
             for one, chosen in explainers.items():
                 _explain({one: chosen}, task, explainer)
         except ValueError as error:
@@ -217,9 +217,9 @@ def _loaded(named: Mapping[str, str]) -> dict[str, Callable | Metric]:
 
 
 def _ask(metrics: Mapping[str, Metric], task: Task, named: str) -> None:
-    """As `examination.check`, of a metric of a reader's own: it says where in the file it failed."""
+    """As `checks.check`, of a metric of a reader's own: it says where in the file it failed."""
     try:
-        examination.check(metrics, task)
+        checks.check(metrics, task)
     except ValueError as error:
         if not error.__cause__:
             raise
@@ -240,7 +240,7 @@ def _explain(explainers: Mapping[str, Chosen], task: Task, named: str) -> None:
     except (Exception, SystemExit) as error:
         why = architectures.said(error, named)
         raise ValueError(f"the explainer {next(iter(explainers))!r} fails on two inputs: {why}") from error
-    examination.check_explanations(attributions, task)
+    checks.check_explanations(attributions, task)
 
 
 def _looked_at(explainer: Explainer) -> Explainer:
