@@ -128,20 +128,6 @@ def test_a_good_metric_passes_where_all_that_is_asked_is_easy(controlled):
         assert controlled.loc[(trial, "SaCo", "all images"), "verdict"] == concordance.PASSED, trial
 
 
-def test_a_reader_of_the_oracle_is_ideal_where_the_truth_is_known():
-    known, regions = truth.closed_form(IMAGES)
-
-    def reader(score, attribution):
-        top = masks.place(masks.order(attribution)) < regions.sum(1, keepdim=True)
-        return (top & regions).sum(1).double()
-
-    metrics = {"reader": Metric(reader, source="a control")}
-    rows = found(examination.oracles(metrics, known, regions), metrics).loc["Truth", "reader"]
-    assert rows["T"].tolist() == [1, 1]
-    assert rows["verdict"].tolist() == [concordance.PASSED] * 2
-    assert (rows["low"] > 0.8).all()
-
-
 def test_a_partial_oracle_knows_its_share_and_the_larger_holds_the_smaller():
     _, regions = truth.closed_form(8, decide=16)
     tops = {}
@@ -475,13 +461,6 @@ def test_every_metric_and_trial_has_a_number_or_a_reason(examined):
     assert "fine-tuned" in why["FFid+", "Order"]
     assert "magnitudes" in why["SaCo", "Gaming"]
     assert why["Fid+", "Gaming"] == ""
-
-
-def test_the_table_on_disk_says_the_same(examined, tmp_path):
-    metrics, of = examined
-    of.scores.save(tmp_path / "scores.parquet")
-    again = examination.trust(Scores.load(tmp_path / "scores.parquet"), metrics, of.obstacles)
-    assert again.equals(of.trust)
 
 
 def test_the_mean_of_the_single_images_is_what_is_judged(examined):

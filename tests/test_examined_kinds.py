@@ -115,7 +115,7 @@ def test_a_metric_applies_to_a_kind_where_it_applies_to_one_of_its_networks():
 
 def test_the_long_table_of_all_kinds_has_truth_once():
     _, found = examined()
-    table = examination.joined(found)
+    table = examination.joined({kind: of.scores for kind, of in found.items()})
     oracles = [b for b in table if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
     own = [b for b in found["one"].scores if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
     assert len(oracles) == len(own) > 0
@@ -130,10 +130,10 @@ def test_what_an_interval_does_not_tell_apart_is_tied():
     names, value = ["a", "b", "c", "d"], [1.0, 2.0, 6.0, 4.0]
     low, high = [0.5, 1.0, 5.0, 3.5], [3.0, 9.0, 7.0, 5.5]
     # b overlaps a; d does not, and c overlaps d.
-    assert recommendations.tied(names, low, high, value) == [["a", "b"], ["d", "c"]]
+    assert recommendations.places(names, low, high, value) == {"a": 0, "b": 0, "d": 1, "c": 1}
     inf = float("inf")
-    assert recommendations.tied(["a", "b"], [1, inf], [inf, inf], [2, inf]) == [["a", "b"]]
-    assert recommendations.tied([], [], [], []) == []
+    assert recommendations.places(["a", "b"], [1, inf], [inf, inf], [2, inf]) == {"a": 0, "b": 0}
+    assert recommendations.places([], [], [], []) == {}
 
 
 def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place():

@@ -213,7 +213,9 @@ def singles(*only):
     return examination.joined({kind: examination.singles(*evidence(kind)) for kind in only or kinds})
 
 
-scores = run.table("scores", lambda: examination.joined(found()), again=some_again)
+scores = run.table(
+    "scores", lambda: examination.joined({kind: of.scores for kind, of in found().items()}), again=some_again
+)
 trust = run.table(
     "trust", lambda: by_kind(lambda kind: found()[kind].trust), again=partial(by_kind, judged_again, QUICKEST)
 )

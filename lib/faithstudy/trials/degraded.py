@@ -15,11 +15,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from faithlab import stats
-from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, families
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy.claims import Part, better, in_order
+from faithstudy.trials import noise_order
 from faithstudy.trials.comparisons import ALONE, COMPARISONS
 
 
@@ -46,11 +46,8 @@ def degraded(
     """
     tables = [evaluate(metrics, task, attributions)]
     for level, seed in tqdm([(r, s) for r in levels if r for s in seeds], desc="degraded explainers", mininterval=5):
-        noisy = {
-            explainer: degrade(attribution, level, seed=seed, images=task.images, present=task.present)
-            for explainer, attribution in attributions.items()
-        }
-        tables.append(evaluate(metrics, task, noisy, variant="shuffled", level=level, noise_seed=seed))
+        noisy = {labels["explainer"]: of for labels, of in noise_order.rows(task, attributions, [level], [seed])}
+        tables.append(evaluate(metrics, task, noisy, variant=noise_order.SHUFFLED, level=level, noise_seed=seed))
     return Scores.concat(tables)
 
 
@@ -120,11 +117,8 @@ def reach(
         levels: as in `degraded`.
         **labels: of the rows.
     """
-    ends = [{"level": None}, {"level": levels[-1]}]
     return {
-        name: stats.estimate(
-            scores, metric.summary, cells=ends, contrasts=metric.better * torch.tensor([[1, -1]]), metric=name, **labels
-        )
+        name: changed(scores, {name: metric.better}, other=levels[-1], of=metric.summary, **labels)
         for name, metric in metrics.items()
     }
 

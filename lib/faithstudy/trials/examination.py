@@ -214,11 +214,9 @@ def obstacles_in(trust: pd.DataFrame) -> dict[tuple[str, str], str]:
     return rows.set_index(["metric", "trial"])["why"].to_dict()
 
 
-def joined(kinds: Mapping[str, Examination | Scores]) -> Scores:
+def joined(kinds: Mapping[str, Scores]) -> Scores:
     """One long table of all kinds; Truth, which is the same in all of them, stands in it once."""
-    tables = [of.scores if isinstance(of, Examination) else of for of in kinds.values()]
-    seen: set[tuple] = set()
-    return Scores(b for table in tables for b in table if b.key not in seen and not seen.add(b.key))
+    return Scores({block.key: block for table in kinds.values() for block in table}.values())
 
 
 def reasons(metrics: Mapping[str, Metric], task: Task) -> dict[tuple[str, str], str]:

@@ -141,8 +141,6 @@ def lost_to_noise(scores: Scores, metrics: Mapping[str, Metric], level: float = 
 
 def _told_apart(name: str, scores: Scores, metric: Metric, level: float) -> tuple[list, list]:
     """Pairs of the labels of a better and a worse explanation: itself and one with noise, itself and a random order."""
-    if name not in scores.labels("metric"):
-        return [], []
     base, found = cells(name, scores, metric)
     noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
     random = found(explainer=RANDOM, variant=None)[:1]

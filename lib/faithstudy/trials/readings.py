@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import torch
@@ -29,22 +29,18 @@ def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
         Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
         0.2, no: outside, or open).
     """
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        random = cells(name, table, metric)[1](explainer=RANDOM)
+        if metric.chance is None or not random:
+            continue
 
-    def off(chance: float) -> Callable[..., Tensor]:
-        def statistic(*samples: Sample) -> Tensor:
+        def off(*samples: Sample, chance: float = metric.better * metric.chance) -> Tensor:
             means = torch.stack([sample.mean() for sample in samples])
             squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
             return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
 
-        return statistic
-
-    table, rows = turned(scores, metrics), []
-    for name, metric in metrics.items():
-        random = [] if name not in table.labels("metric") else cells(name, table, metric)[1](explainer=RANDOM)
-        if metric.chance is None or not random:
-            continue
-        found = stats.estimate(table, Statistic(off(metric.better * metric.chance), tuple(random), "off"))
-        value, low, high = (float(x) for x in found.pooled)
+        value, low, high = (float(x) for x in stats.estimate(table, Statistic(off, tuple(random), "off")).pooled)
         within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
         rows.append((name, value, low, high, within))
     return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
@@ -92,33 +88,29 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
         best = dataclasses.replace(tops[0], values=torch.stack([top.values for top in tops]).amax(0))
         return (of.mean() - random.mean()) / (best.mean() - random.mean())
 
+    def interval(name: str, of: stats.Estimate | None) -> dict[str, float]:
+        ends = [float("nan")] * 3 if of is None else [float(x) for x in of.pooled]
+        return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
     limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
     table, rows = turned(scores, metrics) + turned(scores, limits), []
     for name, metric in metrics.items():
-        base, found = cells(name, table, metric) if name in table.labels("metric") else ([], None)
-        own = [b for b in base if b["explainer"] == explainer]
-        rivals = [b for b in base if b["explainer"] != explainer]
+        base, found = cells(name, table, metric)
+        own, rivals = ([b for b in base if (b["explainer"] == explainer) is its] for its in (True, False))
         if not own or not rivals:
             continue
-        score = [float(x) for x in stats.estimate(table, **own[0]).pooled]
-        means = [float(stats.estimate(table, **b).value) for b in rivals]
-        rival = rivals[max(range(len(means)), key=means.__getitem__)]
-        ahead = stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]])
-        ahead = [float(x[0]) for x in ahead.pooled]
-        best = [b for b in found(variant=SEARCHED) if b["explainer"] == name]
-        random = found(explainer=RANDOM, variant=None)[:1]
-        bounded = optimum.bound_name(name) in table.labels("metric")
-        limit = [{**b, "metric": optimum.bound_name(name)} for b in best if bounded]
-        best += [b for b in found(variant=BEST) if b["explainer"] == name]  # in records since it is asked
-        shares = []
-        for top in (best, limit):
-            share = [float("nan")] * 3
-            if top and random:
-                of = Statistic(part, (*own, *random, *top), "part")
-                share = [float(x) for x in stats.estimate(table, of).pooled]
-            shares += share
-        real = ahead[1] > 0 or ahead[2] < 0
-        rows.append((name, *score, *shares, rival["explainer"], *ahead, real))
-    columns = [f"{of}{end}" for of in ("score", "attainable", "certain") for end in ("", "_low", "_high")]
-    columns += ["rival", *(f"ahead{end}" for end in ("", "_low", "_high")), "real"]
-    return pd.DataFrame(rows, columns=["metric", *columns])
+        rival = max(rivals, key=lambda cell: float(stats.estimate(table, **cell).value))
+        searched, random = found(variant=SEARCHED, explainer=name), found(explainer=RANDOM, variant=None)[:1]
+        bound = [{**cell, "metric": optimum.bound_name(name)} for cell in searched]
+        tops = {
+            "attainable": searched + found(variant=BEST, explainer=name),  # in records since it is asked
+            "certain": bound if optimum.bound_name(name) in table.labels("metric") else [],
+        }
+        row = {"metric": name, **interval("score", stats.estimate(table, **own[0]))}
+        for share, top in tops.items():
+            of = Statistic(part, (*own, *random, *top), "part")
+            row |= interval(share, stats.estimate(table, of) if top and random else None)
+        ahead = interval("ahead", stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]]))
+        real = ahead["ahead_low"] > 0 or ahead["ahead_high"] < 0
+        rows.append(row | {"rival": rival["explainer"], **ahead, "real": real})
+    return pd.DataFrame(rows)

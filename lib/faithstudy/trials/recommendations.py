@@ -17,10 +17,10 @@ TELLING = tuple(trial for trial in TRIALS if trial not in (BUILT, *STAYING))
 """The trials that have a right answer for the network itself; numbers that never ask it pass some of them."""
 
 
-def tied(names: Sequence[str], low: Sequence[float], high: Sequence[float], value: Sequence[float]) -> list[list[str]]:
-    """Names by a value, the lowest first, in groups that its intervals do not tell apart.
-
-    A group is what the interval of its first overlaps with.
+def places(
+    names: Sequence[str], low: Sequence[float], high: Sequence[float], value: Sequence[float]
+) -> dict[str, float]:
+    """The place of each name by a value, 0 the lowest; those share one that overlap with the interval of its first.
 
     Args:
         names: of what is ordered.
@@ -28,16 +28,12 @@ def tied(names: Sequence[str], low: Sequence[float], high: Sequence[float], valu
         high: likewise.
         value: in between.
     """
-    rows = sorted(zip(value, low, high, names, strict=True), key=lambda row: row[0])
-    groups: list[list[str]] = []
-    top = float("-inf")
-    for _, least, most, name in rows:
-        if groups and least <= top:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-            top = most
-    return groups
+    found, place, top = {}, -1.0, float("-inf")
+    for _, least, most, name in sorted(zip(value, low, high, names, strict=True), key=lambda row: row[0]):
+        if least > top:
+            place, top = place + 1, most
+        found[name] = place
+    return found
 
 
 def usable(trust: pd.DataFrame) -> list[str]:
@@ -82,10 +78,9 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
         told = costs.loc[[(kind, name) for name in clean]].reset_index()
         # A metric that asks nothing costs nothing, whatever the images.
         ends = [(told["each"] * told[end]).where(told["each"] > 0, 0.0) for end in ("images_low", "images_high")]
-        groups = tied(told["metric"], *ends, told["forwards"])
-        places = {name: float(place) for place, names in enumerate(groups) for name in names}
-        names = [*places, *(name for name in trials if name not in places)]
-        rows += [{"kind": kind, "metric": name, "place": places.get(name), **trials[name]} for name in names]
+        at = places(told["metric"], *ends, told["forwards"])
+        names = [*at, *(name for name in trials if name not in at)]
+        rows += [{"kind": kind, "metric": name, "place": at.get(name), **trials[name]} for name in names]
     return pd.DataFrame(rows, columns=["kind", "metric", "place", PASSED, FAILED, OPEN]).astype({"place": float})
 
 
