@@ -118,7 +118,8 @@ def controlled(answers: Tensor, control: Tensor, others: Tensor) -> MonteCarlo:
     for here in (first, ~first):
         mine = int(here.sum())
         apart = control[~here] - control[~here].mean()
-        slope = (apart * answers[~here]).sum() / (apart**2).sum().clamp(min=1e-300) * len(others) / (mine + len(others))
+        slope = (apart * answers[~here]).sum() / (apart**2).sum().clamp(min=1e-300)  # 0 where it does not vary
+        slope = slope * len(others) / (mine + len(others))
         left, share = answers[here] - slope * control[here], mine / len(answers)
         value = value + share * left.mean()
         variance = variance + share**2 * left.var() / mine

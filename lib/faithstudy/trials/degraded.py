@@ -79,8 +79,6 @@ def correlations(
     both = {family: members for family, members in families(metrics).items() if len(members) == 2}
     named = {family: {metrics[name].direction: name for name in members} for family, members in both.items()}
     alone = {name: metric for name, metric in metrics.items() if not any(name in members for members in both.values())}
-    table = scores.where(**labels) if labels else scores
-    trials = list(dict.fromkeys(tuple(block.labels.get(name) for name in by) for block in table))
     asked = [(family, of, comparison) for family, of in named.items() for comparison in COMPARISONS]
     rows = []
     for family, of, comparison in [*asked, *((name, name, ALONE) for name in alone)]:
@@ -99,10 +97,9 @@ def correlations(
         for level, (sign, statistic) in found.items():
             # Few inputs have intervals that end where there are no correlations, or ranks.
             ends = (1, len(named)) if level == "micro_rank" else (-1, 1)
-            for trial in trials:
-                of_trial = stats.estimate(table, statistic, **dict(zip(by, trial, strict=True)))
+            for trial, of_trial in stats.summary(scores, by, statistic, **labels):
                 value, low, high = (float((sign * x).clamp(*ends)) for x in of_trial.pooled)
-                rows.append((*trial, level, comparison, family, value, *sorted((low, high))))
+                rows.append((*trial.values(), level, comparison, family, value, *sorted((low, high))))
     return pd.DataFrame(rows, columns=[*by, "level", "comparison", "metric", "mean", "low", "high"])
 
 
