@@ -24,7 +24,7 @@ from faithstudy import paths, plots, profiles, published, records
 from faithstudy.claims import PARTLY, REPRODUCED
 from faithstudy.claims.verdicts import MOSTLY_FAILS, REFUTED_IN_PART
 from faithstudy.numbers import interval, number
-from faithstudy.trials import examination
+from faithstudy.trials import concordance, recommendations
 from faithstudy.trials.comparisons import in_one_sign
 
 GOALS = {
@@ -151,7 +151,7 @@ def _matrix(path: Path) -> str:
             + "</tr>"
             for name in names
         )
-        said = f"{kind}: {len(examination.usable(own))} of {len(names)} metrics pass what they must and fail none"
+        said = f"{kind}: {len(recommendations.usable(own))} of {len(names)} metrics pass what they must and fail none"
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         opened = "" if tables else " open"
         summary = f"<summary>{html.escape(said)}</summary>"
@@ -172,18 +172,18 @@ def _examined(path: Path) -> str:
     """Which metric to use for what kind of network, by the trials that it passes and fails."""
     trust, price = pd.read_csv(path), pd.read_csv(path.with_name("price.csv"))
     forwards = profiles.defaults("across/findings")["forwards"]
-    advice = examination.advice(trust, price)
-    take, rows = examination.recommended(advice, price, forwards), []
+    advice = recommendations.advice(trust, price)
+    take, rows = recommendations.recommended(advice, price, forwards), []
     for kind, own in advice.groupby("kind", sort=False):
-        passed, others = own.set_index("metric")[examination.PASSED], own.loc[own["place"].notna(), "metric"]
+        passed, others = own.set_index("metric")[concordance.PASSED], own.loc[own["place"].notna(), "metric"]
         rows.append({"Network": kind, "Use": f"**{take[kind]}**" if kind in take else "none passes and fails none"})
         rows[-1] |= {"It passes": passed[take[kind]] if kind in take else "–"}
         rows[-1] |= {"Or": ", ".join(name for name in others if name != take.get(kind)) or "–"}
     return (
         f"{markdown(rows)}\n*Use*: of the metrics that fail no trial, the one that passes most, and of those the "
-        f"cheapest, with {number(forwards, 0)} model evaluations to spend. It has to pass {examination.BUILT} and one "
-        f"of {', '.join(examination.TELLING)}. *Or*: others that do, cheapest first; a name with a colon is of another "
-        f"library, [some of which have faults](../notebooks/cost/peers) that no trial sees.\n"
+        f"cheapest, with {number(forwards, 0)} model evaluations to spend. It has to pass {recommendations.BUILT} and "
+        f"one of {', '.join(recommendations.TELLING)}. *Or*: others that do, cheapest first; a name with a colon is of "
+        f"another library, [some of which have faults](../notebooks/cost/peers) that no trial sees.\n"
     )
 
 

@@ -15,7 +15,7 @@ from faithlab.outputs import probability
 from faithstudy import architectures, examine, profiles
 from faithstudy.architectures import KINDS
 from faithstudy.data.sets import SeriesSet, TextSet
-from faithstudy.trials import examination
+from faithstudy.trials import checks
 
 PARAMETERS = {"images": 6, "side": 4, "steps": 4, "explainers": {"yours": ["saliency", "integrated-gradients"]}}
 
@@ -365,7 +365,7 @@ def test_a_function_is_examined_with_the_settings_by_which_its_file_registers_it
     named = written(tmp_path, SPREAD.format(name="Spread", more=", better=-1, baseline='mean'"))
     architectures.check(page, metric=f"{named}:spread")
     for function in ("spread", "mine"):
-        found = examination.yours(f"{named}:{function}", "metric")
+        found = checks.yours(f"{named}:{function}", "metric")
         assert (found.better, found.baseline, found.source) == (-1, "mean", "me")
 
 

@@ -14,7 +14,7 @@ import yaml
 from faithlab import explainers, metrics
 from faithlab.task import Task
 from faithstudy import architectures, examine, profiles
-from faithstudy.trials import examination
+from faithstudy.trials import checks
 from guides import ROOT, command, guide
 
 GUIDE = guide("bring-your-own")
@@ -207,7 +207,7 @@ def test_a_metric_with_settings_is_examined_with_them(tmp_path):
     (tmp_path / "my_lower_metric.py").write_text(GUIDE.holding("python", "# my_lower_metric.py"))
     named = f"{tmp_path}/my_lower_metric.py:mine"
     architectures.check({**profiles.resolve("across/examination"), "networks": ["resnet9 0"]}, metric=named)
-    found = examination.yours(named, "metric")
+    found = checks.yours(named, "metric")
     assert (found.better, found.baseline) == (-1, "mean")
     x = torch.rand(6, 1, 4, 4)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2)).requires_grad_(False)

@@ -19,9 +19,12 @@ def test_every_piece_of_work_runs_in_turn_after_a_round_that_warms_up():
     jobs = {name: lambda name=name: done.append(name) for name in "ab"}
     found = cost.in_turn(jobs, 2)
     assert done == [*"ababab"]
-    assert [(what, number) for what, number, _ in found] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
-    assert len(cost.in_turn(jobs, 2, warm=False)) == 4
-    assert done == [*"ababababab"]
+    assert found[["what", "repeat"]].to_numpy().tolist() == [["a", 1], ["b", 1], ["a", 2], ["b", 2]]
+    parts = {("a", 1): jobs["a"], ("b", 2): jobs["b"]}
+    found = cost.in_turn(parts, 1, ["what", "number"], warm=False)
+    assert found.columns.tolist() == ["what", "number", "repeat", "seconds"]
+    assert found[["what", "number", "repeat"]].to_numpy().tolist() == [["a", 1, 1], ["b", 2, 1]]
+    assert done == [*"abababab"]
 
 
 def test_seconds_are_those_of_the_work():
@@ -142,17 +145,6 @@ def test_a_race_is_missed_where_it_is_open_whether_bare_forwards_would_win_it():
     assert found["why"] == "missed: whether bare forwards would do it is open"
     once = cost.race(5.0, {name: of[:1] for name, of in (turns | {"our floor": np.ones(3)}).items()})
     assert (once["so"], once["why"]) == ("open", "open")
-
-
-def test_a_table_of_times_names_the_parts_of_the_jobs_and_counts_from_1():
-    found = cost.table({("a", 1): lambda: None, ("b", 2): lambda: None}, 2, ["what", "number"])
-    assert found.columns.tolist() == ["what", "number", "repeat", "seconds"]
-    assert found[["what", "number", "repeat"]].to_numpy().tolist() == [
-        ["a", 1, 1],
-        ["b", 2, 1],
-        ["a", 1, 2],
-        ["b", 2, 2],
-    ]
 
 
 def test_images_for_fewer_draws_is_the_ratio_of_the_true_variances():

@@ -14,8 +14,24 @@ from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithlab.task import Task
-from faithstudy.trials import adversarial, examination, optimum, truth
-from faithstudy.trials.examination import BEST, ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
+from faithstudy.trials import (
+    adversarial,
+    chance,
+    checks,
+    concordance,
+    examination,
+    optimum,
+    own_model,
+    prices,
+    readings,
+    retest,
+    truth,
+)
+from faithstudy.trials.adversarial import BEST, SEARCHED
+from faithstudy.trials.concordance import SIZES
+from faithstudy.trials.noise_order import SHUFFLED
+from faithstudy.trials.own_model import RANDOMISED
+from faithstudy.trials.truth import ORACLE
 
 IMAGES, FEATURES = 60, 24
 WHO = {"dataset": "given", "network": "sum"}
@@ -87,7 +103,7 @@ CONTROLLED = ("Order", "Chance", "Truth", "Own model")
 def test_noise_scores_at_chance_within_its_interval(controlled, trial, size):
     row = controlled.loc[(trial, "noise", size)]
     assert row["low"] <= 0 <= row["high"]
-    assert row["verdict"] != examination.PASSED
+    assert row["verdict"] != concordance.PASSED
 
 
 @pytest.mark.parametrize("trial", CONTROLLED)
@@ -96,7 +112,7 @@ def test_the_negated_metric_is_mirrored(controlled, trial, size):
     one, other = (controlled.loc[(trial, name, size)] for name in ("SaCo", "negated"))
     assert one["T"] == pytest.approx(-other["T"])
     assert (one["low"], one["high"]) == pytest.approx((-other["high"], -other["low"]))
-    assert other["verdict"] == examination.FAILED
+    assert other["verdict"] == concordance.FAILED
 
 
 @pytest.mark.parametrize("trial", CONTROLLED)
@@ -104,26 +120,12 @@ def test_the_negated_metric_is_mirrored(controlled, trial, size):
 def test_a_metric_that_ignores_the_attribution_is_found_out(controlled, trial, size):
     row = controlled.loc[(trial, "of the input alone", size)]
     assert row["T"] == 0
-    assert row["verdict"] == examination.FAILED
+    assert row["verdict"] == concordance.FAILED
 
 
 def test_a_good_metric_passes_where_all_that_is_asked_is_easy(controlled):
     for trial in ("Chance", "Truth", "Own model"):
-        assert controlled.loc[(trial, "SaCo", "all images"), "verdict"] == examination.PASSED, trial
-
-
-def test_a_reader_of_the_oracle_is_ideal_where_the_truth_is_known():
-    known, regions = truth.closed_form(IMAGES)
-
-    def reader(score, attribution):
-        top = masks.place(masks.order(attribution)) < regions.sum(1, keepdim=True)
-        return (top & regions).sum(1).double()
-
-    metrics = {"reader": Metric(reader, source="a control")}
-    rows = found(examination.oracles(metrics, known, regions), metrics).loc["Truth", "reader"]
-    assert rows["T"].tolist() == [1, 1]
-    assert rows["verdict"].tolist() == [examination.PASSED] * 2
-    assert (rows["low"] > 0.8).all()
+        assert controlled.loc[(trial, "SaCo", "all images"), "verdict"] == concordance.PASSED, trial
 
 
 def test_a_partial_oracle_knows_its_share_and_the_larger_holds_the_smaller():
@@ -215,20 +217,17 @@ def test_order_is_the_share_of_adjacent_pairs():
 
 
 def test_chance_and_own_model_compare_each_explanation_with_another():
-    others = [{"explainer": examination.RANDOM, "noise_seed": s} for s in (0, 1)]
+    others = [{"explainer": chance.RANDOM, "noise_seed": s} for s in (0, 1)]
     ts, rows = judged([*BASE, *others], "Chance", seed=3)
     assert ts == pytest.approx(both(lambda r: sum(sign(x, y) for x in r[:3] for y in r[3:]) / 6, rows))
     ts, rows = judged([*BASE, *({**b, "variant": RANDOMISED} for b in BASE)], "Own model", seed=4)
     assert ts == pytest.approx(both(lambda r: sum(sign(x, y) for x, y in zip(r[:3], r[3:], strict=True)) / 3, rows))
 
 
-def test_truth_is_half_the_order_of_oracles_and_half_their_wins():
+def test_truth_is_the_order_of_oracles():
     oracle = [{"explainer": "oracle", "variant": ORACLE, "level": q, "noise_seed": 0} for q in (1.0, 0.5, 0.25)]
     ts, rows = judged(oracle, "Truth", seed=5)
-    order = lambda r: (sign(r[0], r[1]) + sign(r[1], r[2])) / 2  # noqa: E731
-    assert ts == pytest.approx(both(order, rows))
-    ts, rows = judged([*oracle, *({**b, "variant": RIVAL} for b in BASE)], "Truth", seed=5)
-    assert ts == pytest.approx(both(lambda r: (order(r) + sum(sign(r[0], y) for y in r[3:]) / 3) / 2, rows))
+    assert ts == pytest.approx(both(lambda r: (sign(r[0], r[1]) + sign(r[1], r[2])) / 2, rows))
 
 
 def test_stand_in_is_whether_references_rank_pairs_of_explainers_alike():
@@ -245,13 +244,13 @@ def test_stand_in_is_whether_references_rank_pairs_of_explainers_alike():
 
 
 def test_repeat_compares_halves_and_of_one_image_other_draws():
-    cells = [*BASE, *({**b, "draw": examination.OTHER_DRAW} for b in BASE)]
+    cells = [*BASE, *({**b, "draw": retest.OTHER_DRAW} for b in BASE)]
     ts, rows = judged(cells, "Repeat", seed=7)
     pairs = list(itertools.combinations(range(3), 2))
     one = lambda r: sum(sign(r[i], r[j]) * sign(r[3 + i], r[3 + j]) for i, j in pairs) / 3  # noqa: E731
     assert ts[1] == pytest.approx(both(one, rows)[1])
     halves = []
-    for k in range(examination.HALVES):
+    for k in range(concordance.HALVES):
         drawn = rng.uniform(0, torch.tensor([k]), torch.tensor([0]), len(rows))[0, 0]
         first = drawn.argsort()[: len(rows) // 2].tolist()
         rest = [i for i in range(len(rows)) if i not in first]
@@ -283,7 +282,7 @@ def test_gaming_has_one_vote_for_each_family():
 
 CELLS = {
     "Order": [*BASE, *({**b, "variant": SHUFFLED, "level": r, "noise_seed": 0} for b in BASE for r in (0.5, 1))],
-    "Chance": [*BASE, {"explainer": examination.RANDOM, "noise_seed": 0}],
+    "Chance": [*BASE, {"explainer": chance.RANDOM, "noise_seed": 0}],
     "Truth": [{"explainer": "oracle", "variant": ORACLE, "level": q, "noise_seed": 0} for q in (1.0, 0.5, 0.25)],
     "Own model": [*BASE, *({**b, "variant": RANDOMISED} for b in BASE)],
 }
@@ -294,10 +293,10 @@ def test_intervals_of_noise_hold_chance_in_nineteen_of_twenty_tables(trial):
     runs, held = 60, dict.fromkeys(SIZES, 0)
     for seed in range(runs):
         noise = torch.randn(24, len(CELLS[trial]), generator=torch.Generator().manual_seed(seed))
-        table = examination.turned(measured(CELLS[trial], images=24, values=noise)[0], LESS)
+        table = concordance.turned(measured(CELLS[trial], images=24, values=noise)[0], LESS)
         asked = examination.question(trial, "m", table, LESS)
         for size in SIZES:
-            _, low, high, *_ = examination.judged(asked, table, size)
+            _, low, high, *_ = concordance.judged(asked, table, size)
             held[size] += low <= 1e-9 and high >= -1e-9
     assert all(count >= 0.88 * runs for count in held.values()), held  # 19 in 20, less its binomial noise
 
@@ -309,27 +308,27 @@ def test_fewer_than_six_images_of_a_network_decide_nothing():
         rows = torch.tensor([[0.0, 0.1, 0.2, 1.0]]).repeat(images, 1) + torch.arange(images)[:, None] / 1000
         return measured([{**cell, "network": network} for cell in cells], images=images, values=rows)[0]
 
-    for number, verdict in ((5, examination.OPEN), (40, examination.PASSED)):
+    for number, verdict in ((5, concordance.OPEN), (40, concordance.PASSED)):
         rows = found(always_right(number), LESS).loc["Chance", "m"]
         assert set(rows["verdict"]) == {verdict}
         assert rows["T"].tolist() == [1, 1]
     both_networks = found(always_right(40) + always_right(5, "other"), LESS).loc["Chance", "m"]
-    assert set(both_networks["verdict"]) == {examination.OPEN}
+    assert set(both_networks["verdict"]) == {concordance.OPEN}
     assert both_networks[["low", "high"]].to_numpy().tolist() == [[-1, 1], [-1, 1]]
 
 
 def test_an_undefined_score_is_a_tie_and_is_counted():
     rows = torch.tensor([[3.0, 2.0, 1.0]]).repeat(30, 1)
     rows[:10, 0] = torch.nan
-    table, _ = measured([*BASE[:1], {"explainer": examination.RANDOM, "noise_seed": 0}, BASE[1]], values=-rows)
+    table, _ = measured([*BASE[:1], {"explainer": chance.RANDOM, "noise_seed": 0}, BASE[1]], values=-rows)
     of = found(table, LESS).loc["Chance", "m"]
     assert of["undefined"].tolist() == [10, 10]
     assert of["T"].tolist() == pytest.approx([0, (2 / 3 - 1) / 2]), "a wins 20 of 30, b loses all"
     rows[:, 0] = rows[:, 2] = torch.nan
-    table, _ = measured([*BASE[:1], {"explainer": examination.RANDOM, "noise_seed": 0}, BASE[1]], values=-rows)
+    table, _ = measured([*BASE[:1], {"explainer": chance.RANDOM, "noise_seed": 0}, BASE[1]], values=-rows)
     of = found(table, LESS).loc["Chance", "m"]
     assert of["T"].tolist() == [0, 0]
-    assert of["verdict"].tolist() == [examination.FAILED] * 2
+    assert of["verdict"].tolist() == [concordance.FAILED] * 2
 
 
 def test_a_curve_is_its_area_and_hits_are_scores():
@@ -337,7 +336,7 @@ def test_a_curve_is_its_area_and_hits_are_scores():
     metric = {"m": METRICS["Fid-"].given(sizes=sizes)}
     curve = torch.tensor([[1, 0, 1], [0, 0, 1], [1, 1, 0]], dtype=torch.uint8)
     labels = {"metric": "m", "reference": "zero", "explainer": "a", **WHO}
-    table = examination.turned(Scores.of(curve, images=range(3), sizes=sizes, **labels), metric)
+    table = concordance.turned(Scores.of(curve, images=range(3), sizes=sizes, **labels), metric)
     assert table.blocks[0].values[:, 0].tolist() == pytest.approx([-0.5, -0.25, -0.75])
 
 
@@ -346,7 +345,7 @@ def test_a_curve_is_its_area_and_hits_are_scores():
     [(0.81, 1, "passed"), (0.8, 1, "open"), (0.2, 0.49, "failed"), (0.2, 0.5, "open"), (float("nan"),) * 2 + ("open",)],
 )
 def test_a_verdict_is_where_the_interval_lies(low, high, verdict):
-    assert examination.verdict(low, high) == verdict
+    assert concordance.verdict(low, high) == verdict
 
 
 # How metrics ask, and the search
@@ -367,7 +366,7 @@ def test_what_a_metric_sees_and_its_family_are_found_by_asking_it():
 
 def test_a_search_finds_an_order_that_the_metric_likes_better(task):
     metric = METRICS["LeRF - MoRF"]
-    some = adversarial.part(task, torch.arange(12))
+    some = task.part(torch.arange(12))
     start = rng.uniform(5, torch.arange(12), torch.arange(1), FEATURES)[:, 0]
     least = adversarial.LEAST * metric.forward_passes(FEATURES)
     few, many = (adversarial.search(metric, some, start, budget=b) for b in (least, 60 * least))
@@ -375,7 +374,7 @@ def test_a_search_finds_an_order_that_the_metric_likes_better(task):
     reached = [metric(some, order) for order in (start, few, many)]
     assert (reached[1] >= reached[0] - 1e-6).all()
     assert (reached[2] - reached[0]).mean() > 0.8 * (best - reached[0]).mean()
-    alone = adversarial.search(metric, adversarial.part(task, torch.tensor([4])), start[4:5], budget=least)
+    alone = adversarial.search(metric, task.part(torch.tensor([4])), start[4:5], budget=least)
     assert torch.equal(alone, few[4:5]), "proposals belong to the image"
     with pytest.raises(ValueError, match=f"the budget is {least - 1}; give it {least}"):
         adversarial.search(metric, some, start, budget=least - 1)
@@ -402,13 +401,13 @@ def of_many(model):
 def test_a_stranger_has_forgotten_what_the_network_knew():
     deep = Deep().eval()
     before = {name: value.clone() for name, value in deep.state_dict().items()}
-    found = [examination.stranger(of_many(deep), 0.5, seed=seed) for seed in range(12)]
+    found = [own_model.stranger(of_many(deep), 0.5, seed=seed) for seed in range(12)]
     found = [one for one in found if one.model]
     assert {one.drawn for one in found} == {1, 2}, "of some seeds one layer is not enough"
     for one in found:
         with torch.no_grad():
             own, other = (network(of_many(deep).x).argmax(1) for network in (deep, one.model))
-        assert stats.kappa(own, other) < examination.STRANGER
+        assert stats.kappa(own, other) < own_model.STRANGER
         assert one.agreement == pytest.approx((own == other).double().mean().item())
         assert torch.equal(one.model.first.weight, deep.first.weight) == (one.drawn == 1)
         assert not torch.equal(one.model.last.weight, deep.last.weight)
@@ -420,29 +419,14 @@ def test_a_stranger_has_forgotten_what_the_network_knew():
     [(Deep(stubborn=True), "with all of its 2 layers drawn anew, the network gives 100%"), (Sum(), "no layers whose")],
 )
 def test_own_model_does_not_apply_to_a_network_that_forgets_nothing(network, said):
-    assert examination.stranger(of_many(network), 0.3).model is None
-    few = adversarial.part(of_many(network), torch.arange(12))
+    assert own_model.stranger(of_many(network), 0.3).model is None
+    few = of_many(network).part(torch.arange(12))
     metrics = {"SaCo": METRICS["SaCo"].given(groups=4)}
     explainers = {"IxG": "input-x-gradient", "random too": ("random", {"seed": 9})}
     found = examination.examine(metrics, few, explainers, levels=(0.0, 1.0)).trust
     rows = found[found["trial"] == "Own model"]
-    assert set(rows["verdict"]) == {examination.NONE}
+    assert set(rows["verdict"]) == {concordance.NONE}
     assert rows["why"].str.contains(said).all()
-
-
-def test_a_part_of_a_subject_has_its_part_of_a_reference():
-    made = torch.arange(4.0).view(4, 1, 1, 1).expand(4, 1, 4, 6)
-    whole_set = Task(
-        Sum(),
-        WEIGHTS[:4].view(4, 1, 4, 6),
-        torch.ones(4, dtype=torch.int64),
-        torch.arange(FEATURES).view(4, 6),
-        baselines={"made": lambda x: made, "zero": lambda x: x.new_zeros(())},
-    )
-    some = adversarial.part(whole_set, torch.tensor([2, 0, 2]))
-    assert some.baselines["made"](some.x)[:, 0, 0, 0].tolist() == [2, 0, 2]
-    assert some.baselines["zero"](some.x).flatten().tolist() == [0]
-    assert some.images.tolist() == [2, 0, 2]
 
 
 # Everything at once
@@ -456,7 +440,7 @@ def examined(task):
     metrics["RFid+"] = metrics["RFid+"].given(draws=2)
     metrics["SaCo"] = metrics["SaCo"].given(groups=4)
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    some = adversarial.part(task, torch.arange(10))
+    some = task.part(torch.arange(10))
     some = Task(some.model, some.x, some.target, some.segments, **WHO)
     found = examination.examine(metrics, some, explainers, truth=[truth.closed_form(10)], budget=500, gamed=4)
     return metrics, found
@@ -466,7 +450,7 @@ def test_every_metric_and_trial_has_a_number_or_a_reason(examined):
     metrics, of = examined
     rows = of.trust
     assert len(rows) == len(metrics) * len(examination.TRIALS) * 2
-    applies = rows["verdict"] != examination.NONE
+    applies = rows["verdict"] != concordance.NONE
     assert pd.concat([examination.applied(rows, size) for size in SIZES]).sort_index().equals(rows[applies])
     assert rows.loc[applies, ["T", "low", "high"]].notna().all().all()
     assert rows.loc[applies, ["T", "low", "high"]].abs().le(1).all().all()
@@ -479,17 +463,10 @@ def test_every_metric_and_trial_has_a_number_or_a_reason(examined):
     assert why["Fid+", "Gaming"] == ""
 
 
-def test_the_table_on_disk_says_the_same(examined, tmp_path):
-    metrics, of = examined
-    of.scores.save(tmp_path / "scores.parquet")
-    again = examination.trust(Scores.load(tmp_path / "scores.parquet"), metrics, of.obstacles)
-    assert again.equals(of.trust)
-
-
 def test_the_mean_of_the_single_images_is_what_is_judged(examined):
     metrics, of = examined
     each = examination.singles(of.scores, metrics, of.obstacles)
-    one = of.trust[(of.trust["size"] == "one image") & (of.trust["verdict"] != examination.NONE)]
+    one = of.trust[(of.trust["size"] == "one image") & (of.trust["verdict"] != concordance.NONE)]
     assert len(one) == len(each.blocks)
     for row in one.itertuples():
         assert float(stats.estimate(each, metric=row.metric, variant=row.trial).value) == pytest.approx(row.T)
@@ -507,17 +484,17 @@ def test_a_metric_is_at_home_in_the_trial_of_its_paper(examined):
 
 def test_what_stands_beside_the_trials(examined):
     metrics, of = examined
-    price = examination.price(of.scores, metrics, FEATURES).set_index("metric")
+    price = prices.price(of.scores, metrics, FEATURES).set_index("metric")
     assert price.loc["SaCo", "each"] == metrics["SaCo"].forward_passes(FEATURES)
     assert (price["images_low"] <= price["images"]).all()
     assert price.loc["SaCo", "shows_10"] == pytest.approx(10 * price.loc["SaCo", "shows_1000"])
-    off = examination.calibration(of.scores, metrics).set_index("metric")
+    off = readings.calibration(of.scores, metrics).set_index("metric")
     assert sorted(off.index) == ["LeRF - MoRF", "SaCo"]
     assert (off["low"] <= off["off"]).all()
-    pairs = examination.agreement(of.scores, metrics)
+    pairs = readings.agreement(of.scores, metrics)
     asked = [name for name in metrics if name in price.index]
     assert len(pairs) == len(asked) * (len(asked) - 1) / 2
-    card = examination.report(of.scores, metrics, "IxG").set_index("metric")
+    card = readings.report(of.scores, metrics, "IxG").set_index("metric")
     assert card.loc["SaCo", "rival"] == "Random too"
     assert card.loc["SaCo", "real"]
     both = card.loc["LeRF - MoRF", ["certain", "attainable"]]
@@ -529,17 +506,17 @@ def test_what_stands_beside_the_trials(examined):
 def test_the_card_is_against_the_best_search_that_the_budget_affords(task):
     metrics = {n: METRICS[n] for n in ("LeRF - MoRF", "LeRF", "SaCo")}
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    few = adversarial.part(task, torch.arange(6))
+    few = task.part(torch.arange(6))
     of = examination.examine(metrics, few, explainers, budget=1000, gamed=4).scores
     beside = {b.labels["metric"]: b.values[:, 0] for b in of.where(variant=BEST)}
     assert set(beside) == {"LeRF"}, "LeRF - MoRF asks twice as much"
     (searched,) = of.where(variant=SEARCHED, metric="LeRF", explainer="LeRF")
     assert (beside["LeRF"] >= searched.values[:, 0] - 1e-4).all()
     # The sum is additive: the best order is known, and Input x Gradient is it.
-    card = examination.report(of, metrics, "IxG").set_index("metric")
+    card = readings.report(of, metrics, "IxG").set_index("metric")
     assert card.loc["LeRF", "attainable"] == pytest.approx(1, abs=0.05)
     before = Scores(b for b in of if b.labels.get("variant") != BEST)  # as records are from before it was asked
-    kept = examination.report(before, metrics, "IxG").set_index("metric")
+    kept = readings.report(before, metrics, "IxG").set_index("metric")
     assert (kept["attainable"] >= card["attainable"] - 1e-4).loc[["LeRF", "LeRF - MoRF"]].all()
     assert examination.trust(of, metrics).equals(examination.trust(before, metrics)), "Gaming keeps its own search"
 
@@ -547,7 +524,7 @@ def test_the_card_is_against_the_best_search_that_the_budget_affords(task):
 def test_a_bound_is_above_what_every_order_reaches(examined):
     """On the same inputs."""
     metrics, of = examined
-    searched = examination.turned(of.scores, metrics).where(metric="LeRF - MoRF", variant=examination.SEARCHED)
+    searched = concordance.turned(of.scores, metrics).where(metric="LeRF - MoRF", variant=adversarial.SEARCHED)
     (limit,) = of.scores.where(metric=optimum.bound_name("LeRF - MoRF"))
     for block in searched:
         assert torch.equal(block.images, limit.images)
@@ -555,11 +532,11 @@ def test_a_bound_is_above_what_every_order_reaches(examined):
 
 
 def test_an_effect_is_the_mean_over_the_standard_deviation():
-    cells = [{"explainer": "a"}, {"explainer": examination.RANDOM, "noise_seed": 0}]
+    cells = [{"explainer": "a"}, {"explainer": chance.RANDOM, "noise_seed": 0}]
     table, rows = measured(cells, images=40, seed=21)
     rows = rows + torch.tensor([0.0, 5.0])
     table, _ = measured(cells, images=40, values=rows)
-    (of,) = examination.price(table, LESS, 8).to_dict("records")
+    (of,) = prices.price(table, LESS, 8).to_dict("records")
     apart = (rows[:, 1] - rows[:, 0]).double()
     effect = float(apart.mean() / apart.std(correction=0))
     assert of["effect"] == pytest.approx(effect)
@@ -573,7 +550,7 @@ def test_what_noise_costs_is_counted_over_inputs_and_explainers():
     table, rows = measured([*BASE, *noisy, *other], seed=24)
     rows = -rows.double()  # lower is better
     lost = (rows[:, :3] - rows[:, 3:6]).flatten()
-    of = examination.lost_to_noise(table, {**LESS, "not asked": LESS["m"]})
+    of = prices.lost_to_noise(table, {**LESS, "not asked": LESS["m"]})
     assert of.index.tolist() == ["m"]
     assert of.loc["m", "effect"] == pytest.approx(float(lost.mean() / lost.std(correction=0)))
     assert of.loc["m", "same"] == pytest.approx(float((lost == 0).double().mean()))
@@ -584,11 +561,11 @@ def test_what_noise_costs_is_counted_over_inputs_and_explainers():
 def test_until_decided_is_what_decide_would_have_asked():
     """Of scores that are there: the better explanation, one that is as good as random, and one that is worse."""
     cells = [{"explainer": name} for name in ("better", "alike", "worse")]
-    cells += [{"explainer": examination.RANDOM, "noise_seed": 0}]
+    cells += [{"explainer": chance.RANDOM, "noise_seed": 0}]
     table, rows = measured(cells, images=90, seed=22)
     apart = torch.tensor([-0.6, 0.0, 0.6, 0.0])  # lower is better
     table, _ = measured(cells, images=90, values=rows + apart)
-    (of,) = examination.until_decided(table, LESS).to_dict("records")
+    (of,) = prices.until_decided(table, LESS).to_dict("records")
     turned, nobody = -(rows + apart).double(), torch.zeros(1, dtype=torch.int64)
     order = rng.permutations(0, nobody, nobody, 90).flatten()
     looks = sequential.looks(32, 90, 1.25)
@@ -603,16 +580,16 @@ def test_until_decided_is_what_decide_would_have_asked():
         ends.append((look, float(seen.mean()) - half > 0, float(seen.mean()) + half < 0))
     assert [end[1:] for end in ends] == [(True, False), (False, False), (False, True)]
     assert of == {"metric": "m", "images": math.inf, "pairs": 3, "told": 1, "wrong": 1, "of": 90}
-    alone = examination.until_decided(Scores(b for b in table if b.labels["explainer"] not in ("alike", "worse")), LESS)
+    alone = prices.until_decided(Scores(b for b in table if b.labels["explainer"] not in ("alike", "worse")), LESS)
     assert alone["images"].tolist() == [ends[0][0]]
 
 
 def test_fewer_images_than_a_first_look_are_looked_at_once():
-    cells = [{"explainer": "a"}, {"explainer": examination.RANDOM, "noise_seed": 0}]
+    cells = [{"explainer": "a"}, {"explainer": chance.RANDOM, "noise_seed": 0}]
     table, rows = measured(cells, images=12, seed=23)
     far = rows + torch.tensor([-9.0, 0.0])
     table, _ = measured(cells, images=12, values=far)
-    (of,) = examination.until_decided(table, LESS).to_dict("records")
+    (of,) = prices.until_decided(table, LESS).to_dict("records")
     assert (of["images"], of["told"], of["of"]) == (12, 1, 12)
 
 
@@ -635,16 +612,16 @@ def test_a_file_that_does_not_fit_is_an_error(tmp_path, named, text, said):
     if text is not None:
         (tmp_path / "mine.py").write_text(text)
     with pytest.raises(ValueError, match=said):
-        examination.yours(str(tmp_path / named), "metric")
+        checks.yours(str(tmp_path / named), "metric")
 
 
 def test_a_metric_of_a_file_is_one(tmp_path):
     (tmp_path / "mine.py").write_text(GOOD)
-    found = examination.yours(f"{tmp_path}/mine.py:mine", "metric")
+    found = checks.yours(f"{tmp_path}/mine.py:mine", "metric")
     assert isinstance(found, Metric)
     assert found.source == "mine.py, mine"
     (tmp_path / "maps.py").write_text("def grey(model, x, target, images):\n    return x\n")
-    assert examination.yours(f"{tmp_path}/maps.py:grey", "explainer")(None, 3, None, None) == 3
+    assert checks.yours(f"{tmp_path}/maps.py:grey", "explainer")(None, 3, None, None) == 3
 
 
 def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch):
@@ -655,7 +632,7 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
     (tmp_path / "mine.py").write_text(text + "register('Mine', mine, source='me')\n")
     module = metrics.load(tmp_path / "mine.py")
     for name in ("mine", "other"):
-        assert examination.yours(f"{tmp_path}/mine.py:{name}", "metric").compute is getattr(module, name)
+        assert checks.yours(f"{tmp_path}/mine.py:{name}", "metric").compute is getattr(module, name)
 
 
 @pytest.mark.parametrize(
@@ -672,21 +649,21 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
 )
 def test_a_metric_that_answers_wrongly_is_an_error_before_the_work_starts(task, ask_wrongly, said):
     with pytest.raises(ValueError, match=f"the metric 'mine' {said}"):
-        examination.check({"mine": Metric(ask_wrongly, source="mine")}, task)
+        checks.check({"mine": Metric(ask_wrongly, source="mine")}, task)
 
 
 def test_a_metric_that_draws_is_no_metric_that_looks_at_the_other_inputs(task):
-    examination.check({"mine": Metric(lambda s, a: torch.rand(len(a)), source="mine")}, task)
+    checks.check({"mine": Metric(lambda s, a: torch.rand(len(a)), source="mine")}, task)
 
 
 def test_explanations_that_order_nothing_are_an_error(task):
     flat = torch.ones(IMAGES, FEATURES)
     with pytest.raises(ValueError, match="two explainers or more"):
-        examination.check_explanations({"a": WEIGHTS}, task)
+        checks.check_explanations({"a": WEIGHTS}, task)
     with pytest.raises(ValueError, match="'b' says the same of all features"):
-        examination.check_explanations({"a": WEIGHTS, "b": flat}, task)
+        checks.check_explanations({"a": WEIGHTS, "b": flat}, task)
     with pytest.raises(ValueError, match=r"the explainer 'b': .*NaN"):
-        examination.check_explanations({"a": WEIGHTS, "b": flat * torch.nan}, task)
+        checks.check_explanations({"a": WEIGHTS, "b": flat * torch.nan}, task)
 
 
 def test_a_statistic_in_steps_has_the_interval_of_the_bootstrap_with_few_images_too():

@@ -15,8 +15,9 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy import paths, plots, records, tables
-from faithstudy.trials import examination, truth
-from faithstudy.trials.examination import NONE, ORACLE
+from faithstudy.trials import concordance, examination, recommendations, truth
+from faithstudy.trials.concordance import NONE
+from faithstudy.trials.truth import ORACLE
 
 
 class Linear(torch.nn.Module):
@@ -114,7 +115,7 @@ def test_a_metric_applies_to_a_kind_where_it_applies_to_one_of_its_networks():
 
 def test_the_long_table_of_all_kinds_has_truth_once():
     _, found = examined()
-    table = examination.joined(found)
+    table = examination.joined({kind: of.scores for kind, of in found.items()})
     oracles = [b for b in table if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
     own = [b for b in found["one"].scores if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
     assert len(oracles) == len(own) > 0
@@ -129,10 +130,10 @@ def test_what_an_interval_does_not_tell_apart_is_tied():
     names, value = ["a", "b", "c", "d"], [1.0, 2.0, 6.0, 4.0]
     low, high = [0.5, 1.0, 5.0, 3.5], [3.0, 9.0, 7.0, 5.5]
     # b overlaps a; d does not, and c overlaps d.
-    assert examination.tied(names, low, high, value) == [["a", "b"], ["d", "c"]]
+    assert recommendations.places(names, low, high, value) == {"a": 0, "b": 0, "d": 1, "c": 1}
     inf = float("inf")
-    assert examination.tied(["a", "b"], [1, inf], [inf, inf], [2, inf]) == [["a", "b"]]
-    assert examination.tied([], [], [], []) == []
+    assert recommendations.places(["a", "b"], [1, inf], [inf, inf], [2, inf]) == {"a": 0, "b": 0}
+    assert recommendations.places([], [], [], []) == {}
 
 
 def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place():
@@ -169,7 +170,7 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
             for name, (low, high) in costs.items()
         ]
     )
-    found = examination.advice(trust, price)
+    found = recommendations.advice(trust, price)
     assert list(found.columns) == ["kind", "metric", "place", "passed", "failed", "open"]
     own = found[found["kind"] == "k"].set_index("metric")
     assert list(own.index) == ["cheap", "near", "dear", "bad", "unknown", "blind"]
@@ -189,9 +190,9 @@ def test_numbers_that_never_ask_the_network_pass_some_trials_and_not_truth():
     found = records.recorded("across/controls", "trust").frame.query("size == 'all images'")
     passed = {*found.loc[found["verdict"] == "passed", "trial"]}
     assert {"Order", "Chance", "Own model"} <= passed
-    assert examination.BUILT not in passed
-    assert examination.BUILT in {*found.loc[found["verdict"] != "does not apply", "trial"]}
-    assert examination.usable(found[found["kind"] == found["kind"].iloc[0]]) == []
+    assert recommendations.BUILT not in passed
+    assert recommendations.BUILT in {*found.loc[found["verdict"] != "does not apply", "trial"]}
+    assert recommendations.usable(found[found["kind"] == found["kind"].iloc[0]]) == []
 
 
 def test_recommended_is_what_passes_most_of_those_that_can_be_paid():
@@ -211,9 +212,9 @@ def test_recommended_is_what_passes_most_of_those_that_can_be_paid():
     ]
     both = pd.DataFrame(rows)
     advice, price = both[["kind", "metric", "place", "passed"]], both.drop(columns=["place", "passed"])
-    assert examination.recommended(advice, price, 100) == {"k": "most"}
-    assert examination.recommended(advice, price, 200) == {"k": "unsure", "poor": "dear"}
-    assert examination.recommended(advice, price, 1) == {}
+    assert recommendations.recommended(advice, price, 100) == {"k": "most"}
+    assert recommendations.recommended(advice, price, 200) == {"k": "unsure", "poor": "dear"}
+    assert recommendations.recommended(advice, price, 1) == {}
 
 
 def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
@@ -227,14 +228,19 @@ def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
     ]
     kinds = ("one", "two", "three")
     trust = pd.DataFrame(
-        {"kind": kind, "metric": metric, "trial": trial, "size": examination.SIZES[0], "verdict": verdict}
+        {"kind": kind, "metric": metric, "trial": trial, "size": concordance.SIZES[0], "verdict": verdict}
         for metric, trial, verdicts in rows
         for kind, verdict in zip(kinds, verdicts, strict=True)
     )
     costs = {"each": 2, "images_low": 1, "images_high": 2, "forwards": 4}
     price = trust[["kind", "metric"]].drop_duplicates().assign(**costs)
-    names = {"examination": examination, "tables": tables, "run": SimpleNamespace(save=lambda frame, table: None)}
-    names |= {"trust": trust, "advice": examination.advice(trust, price)}
+    names = {
+        "concordance": concordance,
+        "examination": examination,
+        "tables": tables,
+        "run": SimpleNamespace(save=lambda frame, table: None),
+    }
+    names |= {"trust": trust, "advice": recommendations.advice(trust, price)}
     exec(cell.source, names)
     said = {"Order": "ours (2 of 3), a library: theirs (1 of 2)", "Stand-in": "ours (1 of 2)"}
     assert names["counts"].to_dict() == said

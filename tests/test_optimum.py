@@ -150,8 +150,7 @@ def test_all_subsets_are_asked_up_to_as_many_features_as_one_says():
 
 
 @pytest.mark.parametrize("name", ["MoRF", "LeRF", "LeRF - MoRF"])
-@pytest.mark.parametrize("features", [2, 6, 16])
-@pytest.mark.parametrize("budget", [1, 60, 300, 700, 2000])
+@pytest.mark.parametrize(("features", "budget"), [(2, 1), (6, 60), (6, 300), (16, 300), (16, 700), (16, 2000)])
 def test_a_budget_affords_a_search_that_asks_no_more(name, features, budget):
     how = optimum.affordable(METRICS[name], features, budget)
     assert (how is None) <= (budget < 2**features)
@@ -250,11 +249,6 @@ def test_a_share_above_one_is_an_error_of_the_search_and_shown_as_such():
     scores = table(a=[1.0, 3.0, 1.0, 2.0], TRACE_p=[2.0] * 4)
     shares = optimum.shares(scores)
     assert optimum.attained(shares, explainer="a") == "88 %; above 1 on 1 image, where the search missed a better order"
-
-
-def test_a_share_that_rounds_to_zero_has_no_sign():
-    shares = optimum.shares(table(a=[-0.01] * 4, TRACE_p=[4.0] * 4))
-    assert optimum.attained(shares, explainer="a") == "0 %"
 
 
 def test_the_share_of_the_optimum_lies_between_that_of_the_best_found_and_that_of_the_bound():

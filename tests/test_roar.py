@@ -59,14 +59,14 @@ def test_the_examples_lose_what_the_explainer_of_the_explained_network_says(kept
     network = trained(RECIPE, "cpu")
     data = spots()
     expected = explain("input-x-gradient", network, data.model_inputs(), data.labels, data.features())
-    retrained = roar.retrained(RECIPE, RECIPE, "input-x-gradient")
+    retrained = roar.networks(RECIPE, RECIPE, {"it": "input-x-gradient"})["it"]
     assert torch.equal(torch.cat(kept), masks.order(expected))
     assert any(not torch.equal(a, b) for a, b in zip(network.parameters(), retrained.parameters(), strict=True))
 
 
 def test_nothing_is_done_twice(kept):
-    first = roar.retrained(RECIPE, RECIPE, "random", seed=3)
-    again = roar.retrained(RECIPE, RECIPE, "random", seed=3)
+    first = roar.networks(RECIPE, RECIPE, {"it": ("random", {"seed": 3})})["it"]
+    again = roar.networks(RECIPE, RECIPE, {"it": ("random", {"seed": 3})})["it"]
     assert len(kept) == 1
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
 
@@ -82,8 +82,8 @@ def test_nothing_is_done_twice(kept):
 )
 def test_another_explanation_is_another_network(kept, other):
     explainer, explained, options = other
-    roar.retrained(RECIPE, RECIPE, "random", seed=3)
-    roar.retrained(RECIPE, explained, explainer, **options)
+    roar.networks(RECIPE, RECIPE, {"it": ("random", {"seed": 3})})["it"]
+    roar.networks(RECIPE, explained, {"it": (explainer, options)})["it"]
     assert len(kept) == 2
 
 
@@ -94,8 +94,8 @@ def test_another_version_of_a_recipe_has_other_orders(kept):
 
 
 def test_fewer_training_examples_are_other_orders(kept):
-    roar.retrained(RECIPE, RECIPE, "random")
-    roar.retrained(dataclasses.replace(RECIPE, limit=20), RECIPE, "random")
+    roar.networks(RECIPE, RECIPE, {"it": "random"})["it"]
+    roar.networks(dataclasses.replace(RECIPE, limit=20), RECIPE, {"it": "random"})["it"]
     assert [len(order) for order in kept] == [40, 20]
 
 
@@ -110,7 +110,7 @@ def test_a_network_without_the_relevant_pixels_does_not_learn_from_them():
         return (logits.gather(1, LABELS[:, None]) - logits.gather(1, 1 - LABELS[:, None])).mean().item()
 
     whole = margin(trained(recipe, "cpu"))
-    blind = margin(roar.retrained(recipe, recipe, "input-x-gradient"))
+    blind = margin(roar.networks(recipe, recipe, {"it": "input-x-gradient"})["it"])
     assert whole > 2
     assert blind < whole
 
@@ -126,7 +126,7 @@ def test_the_padding_of_a_text_comes_last(kept, monkeypatch):
 
     monkeypatch.setitem(training.models._BUILDERS, "bag", Bag)
     recipe = Recipe("words", "bag", epochs=2, batch=10)
-    roar.retrained(recipe, recipe, "random")
+    roar.networks(recipe, recipe, {"it": "random"})["it"]
     present = words().present()
     for order, own in zip(torch.cat(kept), present, strict=True):
         assert own[order[: int(own.sum())]].all()

@@ -13,7 +13,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithstudy import paths, published, records
 from faithstudy.claims import CONTRADICTED, REPRODUCED, UNTESTED
-from faithstudy.trials import examination
+from faithstudy.trials import recommendations
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_the_matrix_opens_one_kind_and_puts_first_what_fails_least(tmp_path):
     assert '<th scope="row">C' not in first, "no trial applies to it"
     assert '<td class="open home" data-label="Order"><b aria-hidden="true">?</b>' in first, "a phone has no columns"
     assert '<span class="sr-only">open</span> 0.00</td>' in first
-    usable = len(examination.usable(pd.DataFrame([row("A", "Order", "passed", "text")])))
+    usable = len(recommendations.usable(pd.DataFrame([row("A", "Order", "passed", "text")])))
     assert f"<summary>text: {usable} of 1 metrics pass what they must and fail none</summary>" in second
 
 

@@ -333,7 +333,7 @@ def test_training_explaining_and_scoring_leave_padding_alone(learnable, unit):
 def test_roar_orders_of_steps_and_of_values_are_kept_apart(learnable):
     for unit, features in (("step", 8), ("value", 16)):
         recipe = training.dataclasses.replace(learnable, data_options={"unit": unit}, epochs=1)
-        roar.retrained(recipe, learnable, "integrated-gradients", steps=4)
+        roar.networks(recipe, learnable, {"it": ("integrated-gradients", {"steps": 4})})["it"]
         stored = sorted((cache.folder() / "orders").glob("*.safetensors"), key=lambda p: p.stat().st_mtime_ns)[-1]
         with safe_open(stored, "pt") as file:
             assert file.get_tensor("order").shape == (40, features)

@@ -261,12 +261,12 @@ def test_a_companion_says_what_it_started_from(repository):
 
 
 def test_nothing_is_explained_for_a_retrained_network_that_ships(repository, monkeypatch, steps):
-    exact = roar.retrained(RECIPE, RECIPE, "input-x-gradient")
+    exact = roar.networks(RECIPE, RECIPE, {"it": "input-x-gradient"})["it"]
     orders = roar.ordered(RECIPE, RECIPE, "input-x-gradient")
     ship.add(training.weights(dataclasses.replace(RECIPE, orders=orders)))
     taken = len(steps)
     monkeypatch.setattr(training, "keep_orders", pytest.fail)
-    network = roar.retrained(RECIPE, RECIPE, "input-x-gradient")
+    network = roar.networks(RECIPE, RECIPE, {"it": "input-x-gradient"})["it"]
     assert len(steps) == taken
     for one, other in zip(network.parameters(), exact.parameters(), strict=True):
         assert torch.equal(one, other.to(torch.bfloat16).float())

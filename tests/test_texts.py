@@ -326,9 +326,8 @@ def test_degrading_a_text_permutes_its_own_tokens_only(learnable):
 
 
 def test_roar_orders_the_tokens_of_a_text_before_its_padding(learnable):
-    network = roar.retrained(
-        dataclasses.replace(learnable, epochs=1), learnable, "integrated-gradients-embedding", steps=4
-    )
+    explainers = {"IG": ("integrated-gradients-embedding", {"steps": 4})}
+    network = roar.networks(dataclasses.replace(learnable, epochs=1), learnable, explainers)["IG"]
     assert not network.training
     (stored,) = (cache.folder() / "orders").glob("*.safetensors")
     with safe_open(stored, "pt") as file:

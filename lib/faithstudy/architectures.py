@@ -24,7 +24,7 @@ from faithstudy import recipes, tables
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
 from faithstudy.networks.training import Recipe, logits
-from faithstudy.trials import examination, tasks
+from faithstudy.trials import checks, tasks
 from faithstudy.trials.baselines import perturbed
 from faithstudy.trials.chance import RANDOM
 
@@ -198,9 +198,9 @@ def recognised(model: nn.Module, data: LabelledSet, task: Task) -> stats.Estimat
 
 
 def own(named: str, what: str) -> Callable | Metric:
-    """As `faithstudy.trials.examination.yours`; a file that ends the program, as a script does, is an error, too."""
+    """As `faithstudy.trials.checks.yours`; a file that ends the program, as a script does, is an error, too."""
     try:
-        return examination.yours(named, what)
+        return checks.yours(named, what)
     except SystemExit as error:
         raise ValueError(
             f"{named.rpartition(':')[0]} ends the program when it is loaded, SystemExit({error}); put what it does as "
@@ -286,10 +286,10 @@ def check(parameters: Mapping[str, Any], metric: str = "", explainer: str = "", 
         for of, path in {"metric": metric, "explainer": explainer}.items():
             try:
                 if of == "metric" and path:
-                    examination.check({path.rpartition(":")[2]: mine[of]}, one.task)
+                    checks.check({path.rpartition(":")[2]: mine[of]}, one.task)
                 elif path:
                     explained = {path.rpartition(":")[2]: mine[of], RANDOM: "random"}
-                    examination.check_explanations(tasks.attributions(one.task, explained), one.task)
+                    checks.check_explanations(tasks.attributions(one.task, explained), one.task)
             except (Exception, SystemExit) as error:
                 about = said(error.__cause__ or error, path)
                 raise ValueError(f"{path} fails on two inputs of {one.kind.about}: {about}") from error

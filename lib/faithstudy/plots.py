@@ -1018,7 +1018,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
         trust: of `faithstudy.trials.examination.trust`; with a column "kind", a panel for each. Metrics that fail
             fewest trials come first, of those the ones that pass most, over all kinds; a line stands between those that
             differ in that, and what lies between two lines is in no order.
-        size: of `faithstudy.trials.examination.SIZES`.
+        size: of `faithstudy.trials.concordance.SIZES`.
     """
     of = trust[trust["size"] == size]
     of = of if "kind" in of else of.assign(kind="")
@@ -1067,7 +1067,7 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
 
     Args:
         trust: of `faithstudy.trials.examination.trust`, with a column "kind".
-        price: of `faithstudy.trials.examination.price`, with a column "kind". What asks the network nothing has none.
+        price: of `faithstudy.trials.prices.price`, with a column "kind". What asks the network nothing has none.
     """
     judged = trust[(trust["size"] == "all images") & trust["verdict"].isin(list(VERDICTS))]
     kinds = list(dict.fromkeys(price["kind"]))
@@ -1110,7 +1110,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     """Which metrics rank explainers alike: mean correlations over the kinds, clustered; a dot where none may be 0.
 
     Args:
-        alike: of `faithstudy.trials.examination.agreement`, with a column "kind".
+        alike: of `faithstudy.trials.readings.agreement`, with a column "kind".
     """
     of = alike.assign(sure=(alike["low"] > 0) | (alike["high"] < 0))
     of = of.groupby(["metric", "other"], sort=False).agg({"correlation": "mean", "sure": "all"}).reset_index()

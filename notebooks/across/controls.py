@@ -141,7 +141,9 @@ def judged_again():
     return examination.trust(own, controls, examination.obstacles_in(rows)).assign(kind=kind.name)
 
 
-scores = run.table("scores", lambda: examination.joined(found()), again=some_again)
+scores = run.table(
+    "scores", lambda: examination.joined({kind: of.scores for kind, of in found().items()}), again=some_again
+)
 trust = run.table("trust", judged, again=judged_again)
 
 # %% mystnb={"figure": {"caption": "Three numbers that never ask the network, by trials, on the means over the inputs. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: neither, or these inputs do not decide. Hatched: the trial does not apply.", "name": "co-matrix"}, "image": {"alt": "Heat map of three controls by seven trials, for each kind of network: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]

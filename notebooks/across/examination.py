@@ -92,7 +92,7 @@ from faithstudy import architectures, plots, records, summaries, tables
 from faithstudy.claims import below, better
 from faithstudy.diagnostics import Reason
 from faithstudy.run import Run
-from faithstudy.trials import examination, truth
+from faithstudy.trials import checks, concordance, examination, own_model, prices, readings, recommendations, truth
 from faithstudy.trials.other_libraries import chosen as other_libraries
 
 plots.theme()
@@ -113,8 +113,8 @@ metrics = {n: m.given(draws=draws) if m.family in ("R-Fidelity", "F-Fidelity") e
 metrics |= other_libraries(peers)
 yours = metric.rpartition(":")[2]
 if metric:
-    metrics = {yours: examination.yours(metric, "metric"), **metrics}
-own = {explainer.rpartition(":")[2]: examination.yours(explainer, "explainer")} if explainer else {}
+    metrics = {yours: checks.yours(metric, "metric"), **metrics}
+own = {explainer.rpartition(":")[2]: checks.yours(explainer, "explainer")} if explainer else {}
 where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in architectures.KINDS.values()}
 
 
@@ -130,7 +130,7 @@ def described():
     """A row for each network: what it is, what it recognises, and its stranger."""
     rows = []
     for one in itertools.chain(*asked().values()):
-        other = examination.stranger(one.task, randomised_share, seed=seeds[0])
+        other = own_model.stranger(one.task, randomised_share, seed=seeds[0])
         rows.append({**one.row, "stranger": str(other), "explainers": ", ".join([*own, *one.explainers])})
     return pd.DataFrame(rows)
 
@@ -213,7 +213,9 @@ def singles(*only):
     return examination.joined({kind: examination.singles(*evidence(kind)) for kind in only or kinds})
 
 
-scores = run.table("scores", lambda: examination.joined(found()), again=some_again)
+scores = run.table(
+    "scores", lambda: examination.joined({kind: of.scores for kind, of in found().items()}), again=some_again
+)
 trust = run.table(
     "trust", lambda: by_kind(lambda kind: found()[kind].trust), again=partial(by_kind, judged_again, QUICKEST)
 )
@@ -247,15 +249,15 @@ def nearest(shares):
     return min(shares[1:], key=lambda share: abs(share - 0.4))
 
 
-def prices(kind):
+def priced(kind):
     """What it costs to tell two explanations apart, on a kind of network."""
-    return examination.price(*evidence(kind)[:2], features[kind], level=nearest(noise_shares))
+    return prices.price(*evidence(kind)[:2], features[kind], level=nearest(noise_shares))
 
 
-price = run.table("price", partial(by_kind, prices), again=partial(by_kind, prices, QUICKEST))
+price = run.table("price", partial(by_kind, priced), again=partial(by_kind, priced, QUICKEST))
 of_run = f"{len(facts)} network{'s' * (len(facts) > 1)}, at most {facts['explained'].max()} inputs of each"
 lines = []
-for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
+for kind, of in recommendations.advice(trust, price).groupby("kind", sort=False):
     told = (", ".join(f"**{r.metric}** (passes {r.passed})" for r in at.itertuples()) for _, at in of.groupby("place"))
     unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
     lines.append(f"- *{kind}*: {'; then '.join(told) or 'none'}. Not known yet of: {unknown or 'none'}")
@@ -263,8 +265,10 @@ Markdown("\n".join([*lines, f"\n({of_run}.)"]))
 
 # %% tags=["hide-input", "headline"]
 put = examination.applied(trust)
-put = put[(put["trial"] != examination.BUILT) | ~put.duplicated(["metric", "trial"])]  # one result, beside every kind
-judged_as = [examination.PASSED, examination.FAILED, examination.OPEN]
+put = put[
+    (put["trial"] != recommendations.BUILT) | ~put.duplicated(["metric", "trial"])
+]  # one result, beside every kind
+judged_as = [concordance.PASSED, concordance.FAILED, concordance.OPEN]
 count = pd.crosstab(put["metric"], put["verdict"]).reindex(put["metric"].unique(), columns=judged_as, fill_value=0)
 first = count[count["passed"] == count["passed"].max()]
 lowest = put[put["metric"] == first.index[0]].sort_values("T").iloc[0]
@@ -295,7 +299,7 @@ run.claim(
     "this page",
     "No metric's score of a single input passes Order: T is below 0.8 for each of them, on each kind of network.",
     [
-        below(each, examination.PASS, of=examination.SINGLE, metric=m, variant="Order", name=f"{m}, {k}", **where[k])
+        below(each, concordance.PASS, of=concordance.SINGLE, metric=m, variant="Order", name=f"{m}, {k}", **where[k])
         for m, k in zip(there["metric"], there["kind"], strict=True)
     ],
 )
@@ -311,15 +315,15 @@ one_image = one_image[one_image["trial"].isin(["Order", "Chance"])].groupby("kin
 one_image = dict(list(one_image))
 possible = []
 for kind, of_kind in one_image.items():
-    t_of = partial(stats.estimate, each, examination.SINGLE, **where[kind])
+    t_of = partial(stats.estimate, each, concordance.SINGLE, **where[kind])
     of = {trial: part.set_index("metric")["T"].sort_index() for trial, part in of_kind.groupby("trial")}
     if "Order" in of:
         top = of["Order"].idxmax()
         told = t_of(metric=top, variant="Order")
-        possible.append(Reason("Does one pass Order?", f"{kind}: the highest, {top}", told, above=examination.PASS))
+        possible.append(Reason("Does one pass Order?", f"{kind}: the highest, {top}", told, above=concordance.PASS))
     if "Chance" in of:
         told = t_of(metric=[*of["Chance"].index], variant="Chance")
-        possible.append(Reason("Is chance easily told?", f"{kind}: all metrics, mean", told, above=examination.PASS))
+        possible.append(Reason("Is chance easily told?", f"{kind}: all metrics, mean", told, above=concordance.PASS))
 run.why("ex-single-order", *possible)
 
 # %% [markdown]
@@ -330,7 +334,7 @@ run.why("ex-single-order", *possible)
 # %% tags=["hide-input"]
 judged = examination.applied(trust)
 counts = judged.groupby(["kind", "trial"], sort=False)["verdict"].agg(
-    lambda v: f"{(v == examination.PASSED).sum()} passed, {(v == examination.FAILED).sum()} failed of {len(v)}"
+    lambda v: f"{(v == concordance.PASSED).sum()} passed, {(v == concordance.FAILED).sum()} failed of {len(v)}"
 )
 counts = counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=kinds).fillna("–")
 counts.rename_axis(index=None, columns=None)
@@ -377,9 +381,7 @@ run.claim(
 # %% tags=["hide-input"]
 table = {"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"]}
 for kind in one_image:
-    lost = examination.lost_to_noise(
-        scores.where(**where[kind]), {name: METRICS[name] for name in itertools.chain(*pairs)}
-    )
+    lost = prices.lost_to_noise(scores.where(**where[kind]), {name: METRICS[name] for name in itertools.chain(*pairs)})
     said = lost["effect"].map("{:.2f}".format) + lost["same"].map(" ({:.0%})".format)
     cells = [" and ".join(said[[*pair]]) if {*pair} <= {*lost.index} else "–" for pair in pairs]
     cells.append(f"{lost.loc['AOPC', 'noisy']:.2f}" if "AOPC" in lost.index else "–")
@@ -419,7 +421,7 @@ for kind, of_kind in one_image.items():
     groups = {"all others": names[~names.isin([*own_trials])], "F-Fidelity": names[names.str.startswith("FFid")]}
     for group, of in groups.items():
         if len(of):
-            told = stats.paired(each, *pair, examination.SINGLE, metric=[*of], **where[kind])
+            told = stats.paired(each, *pair, concordance.SINGLE, metric=[*of], **where[kind])
             asked_in = f"{kind}: T in Chance − in Order, mean"
             possible.append(Reason(f"Is Chance easier for {group}?", asked_in, told, above=0))
 run.why("ex-own-trial", *possible)
@@ -435,7 +437,7 @@ rows = trust[trust["size"] == "all images"].assign(mean=lambda f: f["T"], missin
 tables.compared(rows, rows=["kind", "metric"], columns=["trial"], order=examination.TRIALS)
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
-reasons = trust[trust["verdict"] == examination.NONE].drop_duplicates(["metric", "trial", "why"])
+reasons = trust[trust["verdict"] == concordance.NONE].drop_duplicates(["metric", "trial", "why"])
 reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(dict.fromkeys(of)))
 Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." for why, names in reasons.items()))
 
@@ -444,7 +446,7 @@ Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." fo
 # that, in standard deviations of the metric.
 
 # %% tags=["hide-input"]
-calibrated = partial(by_kind, lambda kind: examination.calibration(*evidence(kind)[:2]))
+calibrated = partial(by_kind, lambda kind: readings.calibration(*evidence(kind)[:2]))
 off = run.table("calibration", calibrated, again=partial(calibrated, QUICKEST))
 tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["kind"])
 
@@ -461,7 +463,7 @@ plots.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
 level = nearest(noise_shares)
-decided = by_kind(lambda kind: examination.until_decided(scores.where(**where[kind]), metrics, level=level))
+decided = by_kind(lambda kind: prices.until_decided(scores.where(**where[kind]), metrics, level=level))
 run.save(decided, "until_decided")
 whole = "{:,.0f}".format
 planned = price.sort_values(["kind", "images"]).set_index(keys)
@@ -500,7 +502,7 @@ Markdown(
 # thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A dot stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
-agree = partial(by_kind, lambda kind: examination.agreement(*evidence(kind)[:2]))
+agree = partial(by_kind, lambda kind: readings.agreement(*evidence(kind)[:2]))
 alike = run.table("agreement", agree, again=partial(agree, QUICKEST))
 plots.agreement(alike)
 
@@ -523,7 +525,7 @@ plots.agreement(alike)
 lines = []
 lowest = judged[judged["metric"] == yours].sort_values("T").groupby("kind", sort=False).head(2)
 for row in lowest.itertuples():
-    place = {"network": "closed form"} if row.trial == examination.BUILT else where[row.kind]
+    place = {"network": "closed form"} if row.trial == recommendations.BUILT else where[row.kind]
     blocks = list(each.where(metric=yours, variant=row.trial, **place))
     worst = [b.images[b.values[:, 0].argsort()][:5].tolist() for b in blocks[:1]]
     text = f"- *{row.kind}*: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}], {row.verdict}"
@@ -539,7 +541,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 if explainer:
-    cards = by_kind(lambda kind: examination.report(*evidence(kind)[:2], next(iter(own))))
+    cards = by_kind(lambda kind: readings.report(*evidence(kind)[:2], next(iter(own))))
     run.save(cards, "report")
     measures = ("score", "ahead", "attainable", "certain")
     ends = [{of: "mean", f"{of}_low": "low", f"{of}_high": "high"} for of in measures]

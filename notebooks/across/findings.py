@@ -41,7 +41,7 @@ from faithlab.metrics import METRICS, evaluate
 from faithstudy import architectures, plots, profiles, records, summaries, tables
 from faithstudy.claims import better
 from faithstudy.run import Run
-from faithstudy.trials import examination, tasks
+from faithstudy.trials import concordance, examination, recommendations, tasks
 from faithstudy.trials.other_libraries import PEERS
 
 plots.theme()
@@ -75,10 +75,10 @@ Markdown(
 # of its scores shuffled and from a random order.
 
 # %% mystnb={"figure": {"caption": "Metrics that fail no trial and pass Truth, and Order, Chance, Own model or Gaming, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
-advice = examination.advice(trust, price)
+advice = recommendations.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
-    passes=usable["passed"].str.split(", ").map(lambda trials: len({*trials} - {examination.BUILT, ""})),
+    passes=usable["passed"].str.split(", ").map(lambda trials: len({*trials} - {recommendations.BUILT, ""})),
     least=2 * usable["each"] * usable["images_low"],
     most=2 * usable["each"] * usable["images_high"],
 )
@@ -130,7 +130,7 @@ plots.show(figure)
 # read the number of a *single* input as a verdict on its explanation: [of none is it known to be right often enough](examination).
 
 # %% tags=["hide-input"]
-take = examination.recommended(advice, price, forwards)
+take = recommendations.recommended(advice, price, forwards)
 none_of = {
     kind: f"none is sure to do with {forwards:,}" if kind in {*usable["kind"]} else "no metric passes what it must"
     for kind in here
@@ -176,7 +176,7 @@ Markdown(
 failed = advice[advice["failed"] != ""].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
 run.save(failed.drop(columns="place"), "failed")
 counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
-put_to = trust[(trust["size"] == examination.SIZES[0]) & (trust["verdict"] != examination.NONE)]
+put_to = trust[(trust["size"] == concordance.SIZES[0]) & (trust["verdict"] != concordance.NONE)]
 put_to = put_to.groupby(["trial", "metric"]).size()  # neither metrics nor trials are asked on all kinds
 counts["metric"] = [f"{m} ({k} of {put_to[t, m]})" for t, m, k in counts.itertuples(index=False)]
 counts = (

@@ -190,7 +190,7 @@ def in_turn():
         "the engine, in float32": partial(on_the_engine, network, torch.float32),
         "a loop over images, in float32": partial(in_a_loop, loop_images),
     }
-    found = pd.DataFrame(cost.in_turn(jobs, repeats), columns=["what", "repeat", "seconds"])
+    found = cost.in_turn(jobs, repeats)
     of_loop = found["what"].str.startswith("a loop")
     found.loc[of_loop, "seconds"] *= images / loop_images  # as long as all images would take
     return found
@@ -267,8 +267,7 @@ def of_the_parts():
     for name, model in own.items():
         jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
         jobs[name, ENGINE] = partial(on_the_engine, model, native)
-    rows = [(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats, warm=False)]
-    return pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
+    return cost.in_turn(jobs, repeats, ["network", "what"], warm=False)
 
 
 taken = run.table("small", of_the_parts, again="time")
@@ -362,8 +361,7 @@ def of_each_form():
             failed[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
 
     each = -(-probe // batch) * batch
-    turns = cost.in_turn({form: partial(forwards, form, each) for form in forms}, repeats + 1)
-    turns = pd.DataFrame(turns, columns=["form", "repeat", "seconds"])
+    turns = cost.in_turn({form: partial(forwards, form, each) for form in forms}, repeats + 1, ["form"])
     rate = each / turns.groupby("form")["seconds"].median()
     with torch.inference_mode():
         parts = {

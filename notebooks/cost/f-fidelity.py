@@ -329,8 +329,7 @@ def in_turn():
         jobs[explainer, MAPS] = partial(tasks.attributions, wide, {explainer: method})
     for explainer in EXPLAINERS:
         jobs[explainer, ENGINE]()  # warms up
-    rows = [(*what, turn, time_) for what, turn, time_ in cost.in_turn(jobs, repeats, warm=False)]
-    found = pd.DataFrame(rows, columns=["explainer", "what", "repeat", "seconds"])
+    found = cost.in_turn(jobs, repeats, ["explainer", "what"], warm=False)
     return found.assign(images=found["what"].map({LOOP: loop_images, BARE: loop_images}).fillna(same_images))
 
 

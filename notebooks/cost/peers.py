@@ -217,7 +217,7 @@ def in_turn():
         if ours is not None:
             jobs[*key, "floor, float32"] = partial(bare, precision=torch.float32)
             jobs |= {(*key, "ours, float32"): partial(ours, torch.float32), (*key, "ours, fast"): partial(ours, native)}
-    return cost.table(jobs, repeats, [*names, "what"])
+    return cost.in_turn(jobs, repeats, [*names, "what"])
 
 
 base, columns = {"images": 8, "sizes": 5, "draws": 8}, ["what", "number", "forwards", "who"]
@@ -243,7 +243,7 @@ def of_growing_jobs():
         key = what, counts[what], needed
         jobs[*key, f"the engine, {form}"] = partial(f_fidelity, **counts)
         jobs[*key, "the floor"] = partial(floor, needed, "forwards", native)
-    return cost.table(jobs, repeats, columns)
+    return cost.in_turn(jobs, repeats, columns)
 
 
 times = run.table("times", in_turn, again="time")

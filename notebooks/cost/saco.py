@@ -121,8 +121,8 @@ by_network = {name: works(network.to(device).eval()) for name, network in built.
 
 def measure():
     """The seconds of everything, in turn."""
-    rows = [(name, *entry) for name, work in by_network.items() for entry in cost.in_turn(work, repeats)]
-    return pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
+    jobs = {(name, what): job for name, work in by_network.items() for what, job in work.items()}
+    return cost.in_turn(jobs, repeats, ["network", "what"])
 
 
 times = run.table("times", measure, again="time")

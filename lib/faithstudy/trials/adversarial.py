@@ -5,14 +5,21 @@ search knows nothing of the metric but its values, so that it takes any metric t
 objective is MoRF, LeRF or LeRF - MoRF, `faithlab.search` finds better ones with more questions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from faithlab import masks, rng, stats, validation
 from faithlab.metrics import Metric
+from faithlab.scores import Label, Scores
 from faithlab.task import Task
+from faithstudy.trials import optimum
+from faithstudy.trials.concordance import Question, ask, cells, has, oriented, ranked, turned
+
+SEARCHED, BEST = "searched", "best order"
+"""The variants of the orders that metrics like best in the long table: of `search`, and of `faithlab.search`."""
 
 FEATURES = 32
 """Of the input that tells how a metric asks."""
@@ -45,10 +52,6 @@ def kin(metric: Metric) -> tuple[str, str]:
     return ("cuts of the order", metric.network) if cuts(metric) else (metric.family or repr(metric.compute), "")
 
 
-part = Task.part
-"""The inputs of a task at some places, which may be there more than once."""
-
-
 def _probe() -> Tensor:
     return rng.uniform(0, torch.tensor([0]), torch.tensor([0]), FEATURES)[:, 0] + 0.1
 
@@ -69,19 +72,6 @@ def _asked(metric: Metric, turned: Callable[[Tensor], Tensor]) -> tuple[list, li
     return torch.cat(seen).tolist() if seen else [], value.double().nan_to_num(nan=-1e9).flatten().tolist()
 
 
-def oriented(metric: Metric, values: Tensor, sizes: tuple[float, ...] | None = None) -> Tensor:
-    """One number of each image, higher is more faithful: the area of a curve, turned; float64 [B]."""
-    values = values.double()
-    if sizes is not None:
-        values = stats.auc(values, torch.tensor(sizes, dtype=torch.float64)) if len(sizes) > 1 else values[:, 0]
-    return metric.better * values.reshape(len(values))
-
-
-def questions(metric: Metric, features: int, budget: int) -> int:
-    """How many orders a budget of forwards asks the metric about."""
-    return budget // max(1, metric.forward_passes(features))
-
-
 def search(metric: Metric, task: Task, start: Tensor, *, budget: int, seed: int = 0) -> Tensor:
     """An order that a metric likes better, as an attribution of ranks, [B, F].
 
@@ -100,7 +90,7 @@ def search(metric: Metric, task: Task, start: Tensor, *, budget: int, seed: int 
     """
     validation.attribution(start)
     B, F = start.shape
-    steps = (questions(metric, F, budget) - 1) // (2 * PAIRS)
+    steps = (budget // max(1, metric.forward_passes(F)) - 1) // (2 * PAIRS)
     if not steps:
         each = metric.forward_passes(F)
         raise ValueError(
@@ -129,3 +119,90 @@ def search(metric: Metric, task: Task, start: Tensor, *, budget: int, seed: int 
         middle = (best + middle) / 2 + slope / PAIRS
         middle = (stats.rank(middle) - (F + 1) / 2) / F
     return stats.rank(best)
+
+
+def obstacles(metrics: Mapping[str, Metric], features: int, budget: int) -> dict[str, str]:
+    """Why no order is searched for metrics, by name; arguments as in `games`."""
+    families, why = {name: kin(metric) for name, metric in metrics.items()}, {}
+    for name, metric in metrics.items():
+        if not sees_only_order(metric):
+            why[name] = "it sees magnitudes, so that an order says nothing to it"
+        elif set(families.values()) == {families[name]}:
+            why[name] = "no metric of another family was asked"
+        elif (each := metric.forward_passes(features)) * LEAST > budget:
+            why[name] = f"{budget} forwards buy too few explanations to search among: one costs {each}"
+    return why
+
+
+def games(
+    metrics: Mapping[str, Metric],
+    task: Task,
+    attributions: Mapping[str, Tensor],
+    table: Scores,
+    sought: Sequence[str],
+    *,
+    budget: int,
+    count: int | None = None,
+    seed: int = 0,
+) -> list[Scores]:
+    """The orders that metrics like best, put to all metrics, and what no order exceeds.
+
+    A search starts, of each input, at the explanation that the metric likes best, and is the same for all metrics. Of
+    those whose best order `faithlab.search` can look for in as many forwards, that order stands beside it: the report
+    has it, and the trial has not. Sums of probabilities are bounded (`faithstudy.trials.optimum.bound`): those rows are
+    of the metric `optimum.bound_name`.
+
+    Args:
+        metrics: by name.
+        task: the inputs and the network.
+        attributions: by explainer, [B, F].
+        table: with the metrics of these explanations.
+        sought: the metrics whose best orders are searched for.
+        budget: forwards for each input and metric.
+        count: the first so many inputs; None: all.
+        seed: of the search.
+    """
+    part = task if count is None else task.part(torch.arange(min(count, len(task.x))))
+    stacked = torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
+    plain = dict.fromkeys(("variant", "level", "noise_seed", "draw"))
+    values, rows, beside = turned(table, metrics), [], []
+    for name in (bar := tqdm(sought, mininterval=5, leave=False)):
+        bar.set_description(f"what {name} likes best")
+        metric = metrics[name]
+        liked = [values.where(metric=name, explainer=e, **plain).blocks[0].values[:, 0] for e in attributions]
+        favourite = torch.stack(liked)[:, : len(part.x)].nan_to_num(nan=-torch.inf).argmax(0)  # [B]
+        start = stacked[favourite.to(stacked.device), torch.arange(len(part.x), device=stacked.device)]
+        found = search(metric, part, start, budget=budget, seed=seed)
+        rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
+        if optimum.searchable(metric) and optimum.RANGE[metric.output]:
+            beside.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
+        if optimum.searchable(metric) and (how := optimum.affordable(metric, stacked.shape[-1], budget)):
+            (order,) = optimum.best_orders({name: metric}, part, seed=seed, **how)[0].values()
+            beside.append(ask({name: metric}, part, [({"explainer": name, "variant": BEST}, order.to(start))]))
+    return [ask(metrics, part, rows), *beside] if rows else []
+
+
+def votes(
+    name: str, scores: Scores, metrics: Mapping[str, Metric], families: Mapping[str, tuple[str, str]]
+) -> Question | None:
+    """The question whether the order that a metric likes best beats the explanations, by the votes of other families.
+
+    Args:
+        name: of the metric.
+        scores: with the explanations and the searched orders.
+        metrics: by name.
+        families: of `kin`, by the names of those that were asked of searched orders.
+    """
+    voters: dict[tuple[str, str], list[str]] = {}
+    asked = [b.labels["metric"] for b in scores if has(b.labels, {"variant": SEARCHED, "explainer": name})]
+    for voter in dict.fromkeys(asked):
+        if families[voter] != families[name]:
+            voters.setdefault(families[voter], []).append(voter)
+    pairs: list[tuple[dict[str, Label], dict[str, Label]]] = []
+    weights: list[float] = []
+    for members in voters.values():
+        for voter in members:
+            rivals, _ = cells(voter, scores, metrics[voter])
+            pairs += [({**rivals[0], "explainer": name, "variant": SEARCHED}, rival) for rival in rivals]
+            weights += [1 / len(voters) / len(members) / max(1, len(rivals))] * len(rivals)
+    return ranked(pairs, weights)

@@ -117,16 +117,11 @@ def controlled(answers: Tensor, control: Tensor, others: Tensor) -> MonteCarlo:
     first = torch.arange(len(answers)) % 2 == 0
     for here in (first, ~first):
         mine = int(here.sum())
-        slope = _slope(answers[~here], control[~here]) * len(others) / (mine + len(others))
+        apart = control[~here] - control[~here].mean()
+        slope = (apart * answers[~here]).sum() / (apart**2).sum().clamp(min=1e-300)  # 0 where it does not vary
+        slope = slope * len(others) / (mine + len(others))
         left, share = answers[here] - slope * control[here], mine / len(answers)
         value = value + share * left.mean()
         variance = variance + share**2 * left.var() / mine
         gain = gain + share * slope
     return MonteCarlo(value + gain * others.mean(), (variance + gain**2 * others.var() / len(others)).sqrt())
-
-
-def _slope(answers: Tensor, control: Tensor) -> Tensor:
-    """Least squares; 0 where the control does not vary."""
-    apart = control - control.mean()
-    square = (apart**2).sum()
-    return (apart * answers).sum() / square if square > 0 else square

@@ -44,6 +44,20 @@ def under(
     )
 
 
+def stand_ins(
+    metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], names: Sequence[str]
+) -> list[Scores]:
+    """As `under`, without a metric's own reference, whose scores are there."""
+    others = [{m: x.given(baseline=name) for m, x in metrics.items() if x.baseline != name} for name in names]
+    return [evaluate(of, task, attributions) for of in others if of]
+
+
+def groups(base: Sequence[dict], found: Callable[..., list[dict]]) -> list[list[dict]]:
+    """The explanations under each reference; arguments of `faithstudy.trials.concordance.cells`."""
+    names = dict.fromkeys(cell["reference"] for cell in found(variant=None, draw=None, reference=None))
+    return [[{**own, "reference": name} for own in base] for name in names]
+
+
 def standing_in(task: Task, data: ImageSet, pictures: Mapping[str, Tensor]) -> Task:
     """The task with more references: pictures [B, C, H, W] of its images, by the name of the reference."""
     more = {name: baselines.given(as_seen(of, data).to(task.x)) for name, of in pictures.items()}

@@ -4,7 +4,7 @@ Every feature gets a random score, without a look at the network. What a metric 
 metric on these inputs, and an explanation is worth something by a metric where it is better than that.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,17 @@ from faithstudy.trials.tasks import attributions as explained
 
 RANDOM = "Random"
 """What tables call the random explanation."""
+
+
+def rows(task: Task, seeds: Sequence[int]) -> list[tuple[dict, Tensor]]:
+    """Labels and attributions: a random explanation of each seed, [B, F]."""
+    random = {seed: explained(task, {RANDOM: ("random", {"seed": seed})})[RANDOM] for seed in seeds}
+    return [({"explainer": RANDOM, "noise_seed": seed}, of) for seed, of in random.items()]
+
+
+def pairs(base: Sequence[dict], found: Callable[..., list[dict]]) -> list[tuple[dict, dict]]:
+    """Each explanation and each random one; arguments of `faithstudy.trials.concordance.cells`."""
+    return [(own, random) for own in base for random in found(explainer=RANDOM, variant=None)]
 
 
 def chance(
@@ -36,9 +47,8 @@ def chance(
         The long table; random explanations have the explainer `RANDOM` and a noise seed, over which estimates average.
     """
     tables = [evaluate(metrics, task, attributions)]
-    for seed in tqdm(seeds, desc="random explanations", mininterval=5):
-        random = explained(task, {RANDOM: ("random", {"seed": seed})})
-        tables.append(evaluate(metrics, task, random, noise_seed=seed))
+    for labels, random in tqdm(rows(task, seeds), desc="random explanations", mininterval=5):
+        tables.append(evaluate(metrics, task, {RANDOM: random}, noise_seed=labels["noise_seed"]))
     return Scores.concat(tables)
 
 

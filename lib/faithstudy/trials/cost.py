@@ -34,22 +34,23 @@ def seconds(work: Work) -> float:
     return time.perf_counter() - start
 
 
-def in_turn(jobs: Mapping[Hashable, Work], repeats: int, *, warm: bool = True) -> list[tuple[Hashable, int, float]]:
-    """The wall time of every piece of work in every round: what, the round from 0, seconds.
+def in_turn(
+    jobs: Mapping[Hashable, Work], repeats: int, names: Sequence[str] = ("what",), *, warm: bool = True
+) -> pd.DataFrame:
+    """The wall time of every piece of work in every round: the parts of its name, "repeat" from 1, "seconds".
 
     Args:
-        jobs: the work, by name.
+        jobs: the work, by name, or by the parts of its name.
         repeats: rounds that are reported.
+        names: what the parts are called.
         warm: with one round before them that is not.
     """
-    rounds = [(number, what, seconds(job)) for number in range(-warm, repeats) for what, job in jobs.items()]
-    return [(what, number, taken) for number, what, taken in rounds if number >= 0]
-
-
-def table(jobs: Mapping[tuple, Work], repeats: int, names: Sequence[str]) -> pd.DataFrame:
-    """`in_turn` as a table: what the parts of a job's name are called, "repeat" from 1, and "seconds"."""
-    rows = [(*what, number + 1, taken) for what, number, taken in in_turn(jobs, repeats)]
-    return pd.DataFrame(rows, columns=[*names, "repeat", "seconds"])
+    rows = []
+    for number in range(1 - warm, repeats + 1):
+        for what, job in jobs.items():
+            rows.append((*(what if isinstance(what, tuple) else [what]), number, seconds(job)))
+    found = pd.DataFrame(rows, columns=[*names, "repeat", "seconds"])
+    return found[found["repeat"] > 0].reset_index(drop=True)
 
 
 @torch.inference_mode()
@@ -159,16 +160,13 @@ def race(aim: float, turns: Mapping[str, Sequence[float]], unit: str = "forwards
     found, possible = over("theirs", "ours"), over("theirs", "our floor")
     so = against(aim, found, possible)
     so = "missed" if so == OPEN and found.high < aim else so
-    theirs, gain, spent = (
-        over("theirs", "floor").value,
-        over("floor", "our floor").value,
-        over("our floor", "ours").value,
-    )
+    floor, gain = over("theirs", "floor").value, over("floor", "our floor").value
     why = {
-        OUT_OF_REACH: f": it takes {theirs:.1f} times its bare {unit}, and these are {gain:.1f} times as fast in the "
+        OUT_OF_REACH: f": it takes {floor:.1f} times its bare {unit}, and these are {gain:.1f} times as fast in the "
         "engine's form; no engine can gain more",
         "missed": ": whether bare forwards would do it is open",
-        LOST: f": {1 - spent:.0%} of the engine's time goes into other things than these {unit}",
+        LOST: f": {1 - over('our floor', 'ours').value:.0%} of the engine's time goes into other things than these "
+        f"{unit}",
     }
     return {"reached": found, "at most": possible, "so": so, "why": so + why.get(so, "")}
 

@@ -8,7 +8,6 @@ compared with each other's, and the distance belongs to a set by what the two ne
 MeGe and ReCo are statistics of these two sets: `METRICS["MeGe"].summary`, `METRICS["ReCo"].summary`.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -50,11 +49,8 @@ class Family(NamedTuple):
 
     def some(self, examples: Tensor) -> "Family":
         """The same networks with some of the examples, by their places [n]."""
-        chosen = []
-        for task in self.networks:
-            own = {name: getattr(task, name)[examples] for name in ("x", "target", "images")}
-            chosen.append(dataclasses.replace(task, **own))
-        return self._replace(networks=tuple(chosen), unseen=self.unseen[examples], right=self.right[examples])
+        networks = tuple(task.part(examples) for task in self.networks)
+        return self._replace(networks=networks, unseen=self.unseen[examples], right=self.right[examples])
 
 
 def family(
@@ -165,16 +161,14 @@ def cross_trained(
 
 def attributions(family: Family, explainers: Mapping[str, Chosen]) -> list[dict[str, Tensor]]:
     """The explanations of every network, by explainer, [B, F] each; arguments as in `cross_trained`."""
-    return [
-        tasks.attributions(task, {name: _own(chosen, number) for name, chosen in explainers.items()})
-        for number, task in enumerate(family.networks)
-    ]
-
-
-def _own(chosen: Chosen, number: int) -> Chosen:
-    """The explainer as it is put to one of the networks."""
-    explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-    return (explainer, {**options, "seed": options.get("seed", 0) + number}) if explainer == "random" else chosen
+    found = []
+    for number, task in enumerate(family.networks):
+        own = tasks.with_options(explainers)
+        for name, (explainer, options) in own.items():
+            if explainer == "random":
+                own[name] = explainer, {**options, "seed": options.get("seed", 0) + number}
+        found.append(tasks.attributions(task, own))
+    return found
 
 
 def _pairs(distances: Tensor, family: Family, **labels: Any) -> list[Scores]:

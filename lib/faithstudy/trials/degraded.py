@@ -15,11 +15,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from faithlab import stats
-from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, families
 from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy.claims import Part, better, in_order
+from faithstudy.trials import noise_order
 from faithstudy.trials.comparisons import ALONE, COMPARISONS
 
 
@@ -46,11 +46,8 @@ def degraded(
     """
     tables = [evaluate(metrics, task, attributions)]
     for level, seed in tqdm([(r, s) for r in levels if r for s in seeds], desc="degraded explainers", mininterval=5):
-        noisy = {
-            explainer: degrade(attribution, level, seed=seed, images=task.images, present=task.present)
-            for explainer, attribution in attributions.items()
-        }
-        tables.append(evaluate(metrics, task, noisy, variant="shuffled", level=level, noise_seed=seed))
+        noisy = {labels["explainer"]: of for labels, of in noise_order.rows(task, attributions, [level], [seed])}
+        tables.append(evaluate(metrics, task, noisy, variant=noise_order.SHUFFLED, level=level, noise_seed=seed))
     return Scores.concat(tables)
 
 
@@ -82,8 +79,6 @@ def correlations(
     both = {family: members for family, members in families(metrics).items() if len(members) == 2}
     named = {family: {metrics[name].direction: name for name in members} for family, members in both.items()}
     alone = {name: metric for name, metric in metrics.items() if not any(name in members for members in both.values())}
-    table = scores.where(**labels) if labels else scores
-    trials = list(dict.fromkeys(tuple(block.labels.get(name) for name in by) for block in table))
     asked = [(family, of, comparison) for family, of in named.items() for comparison in COMPARISONS]
     rows = []
     for family, of, comparison in [*asked, *((name, name, ALONE) for name in alone)]:
@@ -102,10 +97,9 @@ def correlations(
         for level, (sign, statistic) in found.items():
             # Few inputs have intervals that end where there are no correlations, or ranks.
             ends = (1, len(named)) if level == "micro_rank" else (-1, 1)
-            for trial in trials:
-                of_trial = stats.estimate(table, statistic, **dict(zip(by, trial, strict=True)))
+            for trial, of_trial in stats.summary(scores, by, statistic, **labels):
                 value, low, high = (float((sign * x).clamp(*ends)) for x in of_trial.pooled)
-                rows.append((*trial, level, comparison, family, value, *sorted((low, high))))
+                rows.append((*trial.values(), level, comparison, family, value, *sorted((low, high))))
     return pd.DataFrame(rows, columns=[*by, "level", "comparison", "metric", "mean", "low", "high"])
 
 
@@ -120,11 +114,8 @@ def reach(
         levels: as in `degraded`.
         **labels: of the rows.
     """
-    ends = [{"level": None}, {"level": levels[-1]}]
     return {
-        name: stats.estimate(
-            scores, metric.summary, cells=ends, contrasts=metric.better * torch.tensor([[1, -1]]), metric=name, **labels
-        )
+        name: changed(scores, {name: metric.better}, other=levels[-1], of=metric.summary, **labels)
         for name, metric in metrics.items()
     }
 

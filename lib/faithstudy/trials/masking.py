@@ -57,21 +57,12 @@ def masked(
 
 def at(share: float) -> Statistic:
     """The statistic of `masked`: the accuracy with this share of the features masked."""
-
-    def accuracy(sample: Sample) -> Tensor:
-        return sample.mean()[:, _place(sample, share)]
-
-    return Statistic(accuracy, name="accuracy", within=(0.0, 1.0))
+    return Statistic(lambda sample: _accuracy(sample, share), name="accuracy", within=(0.0, 1.0))
 
 
 def lost(share: float) -> Callable[[Sample], Tensor]:
     """The statistic of `masked`: the accuracy that masks of this share cost."""
-
-    def loss(sample: Sample) -> Tensor:
-        curve = sample.mean()
-        return curve[:, _place(sample, 0.0)] - curve[:, _place(sample, share)]
-
-    return loss
+    return lambda sample: _accuracy(sample, 0.0) - _accuracy(sample, share)
 
 
 def accuracies(scores: Scores) -> pd.DataFrame:
@@ -121,8 +112,8 @@ def printed(paper: pd.DataFrame, dataset: str, architecture: str) -> pd.DataFram
     return table.reindex(index=["fine-tuned", "original"], columns=[0.0, 0.05, 0.1])
 
 
-def _place(sample: Sample, share: float) -> int:
-    (found,) = (sample.sizes - share).abs().lt(1e-9).nonzero().flatten().tolist() or [None]
-    if found is None:
+def _accuracy(sample: Sample, share: float) -> Tensor:
+    places = (sample.sizes - share).abs().lt(1e-9).nonzero()
+    if not len(places):
         raise ValueError(f"{share}: not among the masked shares, {sample.sizes.tolist()}")
-    return found
+    return sample.mean()[:, places[0, 0]]

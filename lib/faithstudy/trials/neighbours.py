@@ -10,7 +10,7 @@ from faithlab.explainers import explain
 from faithlab.metrics import Metric, stability
 from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy.trials.tasks import Chosen
+from faithstudy.trials.tasks import Chosen, with_options
 
 
 def neighbours(
@@ -52,8 +52,7 @@ def neighbours(
     again = ~((task.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
     target = task.target.repeat_interleave(count)
     tables = []
-    for explainer, chosen in explainers.items():
-        function, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+    for explainer, (function, options) in with_options(explainers).items():
         moved = explain(function, task.model, around.flatten(0, 1), target, task.segments, images=again, **options)
         both = maps[explainer].abs().view(B, *shape), moved.abs().view(B, count, *shape)
         for name, metric in asked.items():

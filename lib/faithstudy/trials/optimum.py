@@ -10,7 +10,7 @@ the bound is the other end of what the share of the optimum can be. A share abov
 `orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -317,30 +317,26 @@ def attained(scores: Scores, **where: Label) -> str:
     upper end than the share itself, "of the optimum 58 to 63 %". Shares above 1 are counted, "above 1 on 2 images,
     where the search missed a better order".
     """
-    share = stats.estimate(scores, metric=SHARE, **where)
-    text = _percent(share)
+
+    def percent(share: stats.Estimate) -> str:
+        return f"{numbers.number(100 * float(share), 0)} %"
+
+    def end(lower_or_higher: Callable[[Tensor, Tensor], Tensor]) -> Statistic:
+        """The mean of one of two shares of each image, as shares of an optimum can be: nothing exceeds it."""
+
+        def mean(one: Sample, other: Sample) -> Tensor:
+            return replace(one, values=lower_or_higher(one.values, other.values).clamp(-1, 1)).mean()
+
+        return Statistic(mean, ({"metric": SHARE}, {"metric": CERTIFIED}))
+
+    text = percent(stats.estimate(scores, metric=SHARE, **where))
     if CERTIFIED in scores.labels("metric"):
-        pair = tuple({"metric": of} for of in (SHARE, CERTIFIED))
-        ends = [_percent(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most)]
-        text += "; of the optimum " + (f"at least {ends[0]}" if ends[1] == text else " to ".join(ends))
+        low, high = (percent(stats.estimate(scores, end(of), **where)) for of in (torch.minimum, torch.maximum))
+        text += f"; of the optimum at least {low}" if high == text else f"; of the optimum {low} to {high}"
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     missed = f"; above 1 on {above} image{'s' * (above > 1)}, where the search missed a better order"
     return text + missed * bool(above)
-
-
-def _least(one: Sample, other: Sample) -> Tensor:
-    """The mean of the lower of two shares of each image, as shares of an optimum can be: nothing exceeds it."""
-    return replace(one, values=torch.minimum(one.values, other.values).clamp(-1, 1)).mean()
-
-
-def _most(one: Sample, other: Sample) -> Tensor:
-    """The mean of the higher of two shares of each image."""
-    return replace(one, values=torch.maximum(one.values, other.values).clamp(-1, 1)).mean()
-
-
-def _percent(share: float | stats.Estimate) -> str:
-    return f"{numbers.number(100 * float(share), 0)} %"
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:

@@ -23,7 +23,7 @@ from faithlab.task import Task
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks.training import Recipe
 from faithstudy.trials import truth
-from faithstudy.trials.tasks import Chosen, attributions, recognised, task
+from faithstudy.trials.tasks import Chosen, attributions, recognised, task, with_options
 
 REFINEMENTS = ("none", "XRAI", "SG", "SG²")
 NAMES = ("BP", "Deconv", "EG", "IG(min)", "IG(zero)", "IG(max)", "GradCAM")
@@ -78,8 +78,7 @@ def refined(
         "SG²": lambda inner: refine.smooth(inner, moment=2, **copies),
     }
     found: dict[str, Chosen] = {}
-    for name, explainer in chosen.items():
-        inner, options = explainer if isinstance(explainer, tuple) else (explainer, {})
+    for name, (inner, options) in with_options(chosen).items():
         for way in refinements if name != "Random" else ("none",):
             found[named(name, way)] = ways[way](inner), options
     return found
@@ -105,17 +104,11 @@ def noise_levels(
         samples: noisy copies.
         seed: of the noise.
     """
-    options = {"samples": samples, "seed": seed, "refinements": ["SG"]}
-    return Scores.concat(
-        evaluate(
-            metrics,
-            task,
-            attributions(task, refined({"BP": "gradient"}, noise=level, **options)),
-            variant="noise of SG",
-            level=level,
-        )
-        for level in levels
-    )
+    tables = []
+    for level in levels:
+        tried = refined({"BP": "gradient"}, samples=samples, noise=level, refinements=["SG"], seed=seed)
+        tables.append(evaluate(metrics, task, attributions(task, tried), variant="noise of SG", level=level))
+    return Scores.concat(tables)
 
 
 def images_of(
@@ -352,7 +345,6 @@ def gains_alike(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequenc
         gains = (means[..., 1:] - means[..., :1]).flatten(-2)
         return stats.spearman(gains[..., 0, :], gains[..., 1, :])
 
-    cells = [
-        {"explainer": named(name, way), **labels} for labels in (one, other) for name in names for way in REFINEMENTS
-    ]
+    explained = [named(name, way) for name in names for way in REFINEMENTS]
+    cells = [{"explainer": explainer, **labels} for labels in (one, other) for explainer in explained]
     return Statistic(correlation, tuple(cells), "rank correlation of gains", within=(-1.0, 1.0))

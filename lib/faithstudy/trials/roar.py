@@ -20,18 +20,7 @@ from faithlab.explainers import explain
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
 from faithstudy.networks import shipped, training
-from faithstudy.trials.tasks import Chosen
-
-
-def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
-    """The network of a recipe, trained without what an explainer calls relevant; arguments as in `ordered`.
-
-    Training is stored epoch by epoch: a killed run goes on from there. For a network that ships nothing is explained.
-    """
-    wanted = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
-    if shipped.find(wanted.key()) is None:
-        ordered(recipe, explained, explainer, **options)
-    return training.trained(wanted)
+from faithstudy.trials.tasks import Chosen, with_options
 
 
 def recipe(original: training.Recipe, parameters: Mapping[str, Any]) -> training.Recipe:
@@ -44,22 +33,24 @@ def recipes(
     recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
 ) -> dict[str, training.Recipe]:
     """What the networks of every explainer are trained by, see `networks`."""
-    found = {}
-    for name, chosen in explainers.items():
-        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        found[name] = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
-    return found
+    return {
+        name: dataclasses.replace(recipe, orders=_named(recipe, explained, *chosen))
+        for name, chosen in with_options(explainers).items()
+    }
 
 
 def networks(
     recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
 ) -> dict[str, nn.Module]:
-    """The retrained network of every explainer, see `faithlab.task.Task.retrained`."""
-    found = {}
-    for name, chosen in explainers.items():
-        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        found[name] = retrained(recipe, explained, explainer, **options)
-    return found
+    """The retrained network of every explainer, see `faithlab.task.Task.retrained`.
+
+    Training is stored epoch by epoch: a killed run goes on from there. For a network that ships nothing is explained.
+    """
+    wanted = recipes(recipe, explained, explainers)
+    for name, (explainer, options) in with_options(explainers).items():
+        if shipped.find(wanted[name].key()) is None:
+            ordered(recipe, explained, explainer, **options)
+    return {name: training.trained(of) for name, of in wanted.items()}
 
 
 def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> str:

@@ -99,6 +99,11 @@ def evenly(places: Tensor, most: int) -> Tensor:
     return places[torch.linspace(0, len(places) - 1, min(most, len(places)), dtype=torch.float64).round().long()]
 
 
+def with_options(explainers: Mapping[str, Chosen]) -> dict[str, tuple[str | Explainer, Mapping[str, Any]]]:
+    """Explainers by name, each with its options, which may be none."""
+    return {name: of if isinstance(of, tuple) else (of, {}) for name, of in explainers.items()}
+
+
 def attributions(task: Task, explainers: Mapping[str, Chosen], *, batch_size: int = 128) -> dict[str, Tensor]:
     """Explanations of a task's target by explainer, [B, F] each, made by the network that is explained.
 
@@ -107,12 +112,8 @@ def attributions(task: Task, explainers: Mapping[str, Chosen], *, batch_size: in
         explainers: what tables call them, and what they are.
         batch_size: inputs explained at once.
     """
-    found = {}
-    for name, chosen in explainers.items():
-        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        asked = (explainer, task.model, task.x, task.target, task.segments)
-        found[name] = explain(*asked, images=task.images, batch_size=batch_size, **options)
-    return found
+    asked, how = (task.model, task.x, task.target, task.segments), {"images": task.images, "batch_size": batch_size}
+    return {name: explain(of, *asked, **how, **options) for name, (of, options) in with_options(explainers).items()}
 
 
 def recognised(

@@ -5,7 +5,8 @@ section 4.3). *Orders that are known*: the region first, and the region last, to
 """
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,9 @@ from faithlab.scores import Scores
 from faithlab.task import Task
 from faithstudy.networks import degradation
 from faithstudy.trials.tasks import Chosen, attributions
+
+ORACLE, SHARES = "partial oracle", (1.0, 0.75, 0.5, 0.25)
+"""The variant of partial oracles in the long table, and the shares of the true features that they know."""
 
 MEASURES = {
     "IoU": lambda attribution, regions: alignment.iou(attribution, alignment.boxes(regions), *regions.shape[1:]),
@@ -107,6 +111,24 @@ def partial_oracle(regions: Tensor, share: float, images: Tensor, seed: int = 0)
     without = masks.place(masks.order(drawn[:, 0] - inside.double()))  # and here of the others
     first = (inside & (within < known)) | (~inside & (without < number - known))
     return masks.place(masks.order(-(drawn[:, 1] + first))).double() + 1
+
+
+def rows(task: Task, regions: Tensor, seeds: Sequence[int]) -> list[tuple[dict, Tensor]]:
+    """Labels and attributions of partial oracles, of each seed the best first; arguments as in `partial_oracle`."""
+    return [
+        (
+            {"explainer": "oracle", "variant": ORACLE, "level": share, "noise_seed": seed},
+            partial_oracle(regions, share, task.images, seed=seed).to(task.x.device),
+        )
+        for seed in seeds
+        for share in SHARES
+    ]
+
+
+def pairs(base: Sequence[dict], found: Callable[..., list[dict]]) -> list[tuple[dict, dict]]:
+    """Neighbouring shares of oracles, the larger is better; arguments of `faithstudy.trials.concordance.cells`."""
+    oracles = sorted(found(variant=ORACLE), key=lambda cell: (cell["noise_seed"], -cell["level"]))
+    return [pair for pair in itertools.pairwise(oracles) if pair[0]["noise_seed"] == pair[1]["noise_seed"]]
 
 
 class Energy(nn.Module):

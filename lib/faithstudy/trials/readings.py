@@ -1,0 +1,116 @@
+"""Readings of the long table of the examination beside its trials: of metrics, of pairs of them, of one explainer."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from faithlab import stats
+from faithlab.metrics import Metric
+from faithlab.scores import Scores
+from faithlab.stats import Sample, Statistic
+from faithstudy.trials import optimum
+from faithstudy.trials.adversarial import BEST, SEARCHED
+from faithstudy.trials.chance import RANDOM
+from faithstudy.trials.concordance import OPEN, cells, turned
+
+
+def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """How far the mean of a random order lies from what a metric declares as chance (Chance, part a).
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that declare no chance have no row.
+
+    Returns:
+        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
+        0.2, no: outside, or open).
+    """
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        random = cells(name, table, metric)[1](explainer=RANDOM)
+        if metric.chance is None or not random:
+            continue
+
+        def off(*samples: Sample, chance: float = metric.better * metric.chance) -> Tensor:
+            means = torch.stack([sample.mean() for sample in samples])
+            squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
+            return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
+
+        value, low, high = (float(x) for x in stats.estimate(table, Statistic(off, tuple(random), "off")).pooled)
+        within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
+        rows.append((name, value, low, high, within))
+    return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
+
+
+def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Do metrics rank the explainers of an image alike? `faithlab.stats.explainers_ranked`, for every pair.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that were not asked are left out.
+
+    Returns:
+        Tidy: metric, other, correlation, low, high.
+    """
+    table = turned(scores, metrics)
+    native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].baseline]
+    table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
+    names = [name for name in metrics if name in table.labels("metric")]
+    explainers, rows = table.labels("explainer"), []
+    for one, other in itertools.combinations(names, 2):
+        ranked = stats.explainers_ranked([(one, other)], explainers, dict.fromkeys(names, 1))
+        rows.append((one, other, *(float(x) for x in stats.estimate(table, ranked).pooled)))
+    return pd.DataFrame(rows, columns=["metric", "other", "correlation", "low", "high"])
+
+
+def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.DataFrame:
+    """The card of one explainer: what each metric says of it, how far it is to the best order, and to the best rival.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        explainer: whose card.
+
+    Returns:
+        Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
+        attainable, attainable_low, attainable_high (0 a random order, 1 the better of what the search of Gaming and
+        `faithlab.search` found for each input; missing where there was none), certain, certain_low, certain_high (1
+        what no order exceeds: the share of the optimum lies between the two; missing where nothing bounds the metric),
+        rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images), real (whether that
+        interval excludes zero).
+    """
+
+    def part(of: Sample, random: Sample, *tops: Sample) -> Tensor:
+        best = dataclasses.replace(tops[0], values=torch.stack([top.values for top in tops]).amax(0))
+        return (of.mean() - random.mean()) / (best.mean() - random.mean())
+
+    def interval(name: str, of: stats.Estimate | None) -> dict[str, float]:
+        ends = [float("nan")] * 3 if of is None else [float(x) for x in of.pooled]
+        return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+    limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
+    table, rows = turned(scores, metrics) + turned(scores, limits), []
+    for name, metric in metrics.items():
+        base, found = cells(name, table, metric)
+        own, rivals = ([b for b in base if (b["explainer"] == explainer) is its] for its in (True, False))
+        if not own or not rivals:
+            continue
+        rival = max(rivals, key=lambda cell: float(stats.estimate(table, **cell).value))
+        searched, random = found(variant=SEARCHED, explainer=name), found(explainer=RANDOM, variant=None)[:1]
+        bound = [{**cell, "metric": optimum.bound_name(name)} for cell in searched]
+        tops = {
+            "attainable": searched + found(variant=BEST, explainer=name),  # in records since it is asked
+            "certain": bound if optimum.bound_name(name) in table.labels("metric") else [],
+        }
+        row = {"metric": name, **interval("score", stats.estimate(table, **own[0]))}
+        for share, top in tops.items():
+            of = Statistic(part, (*own, *random, *top), "part")
+            row |= interval(share, stats.estimate(table, of) if top and random else None)
+        ahead = interval("ahead", stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]]))
+        real = ahead["ahead_low"] > 0 or ahead["ahead_high"] < 0
+        rows.append(row | {"rival": rival["explainer"], **ahead, "real": real})
+    return pd.DataFrame(rows)
