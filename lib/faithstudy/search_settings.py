@@ -112,10 +112,8 @@ def task(
         places = tasks.recognised(network, least, least=least)[passed_over:]
     found = tasks.task(network, places, name=case.called, precision=precision, **about)
     if found.x.ndim == 4:
-        size, across = found.x.shape[-2:], round(case.features**0.5)
-        if across**2 != case.features or any(pixels % across for pixels in size):
-            raise ValueError(f"an image of {size[0]} × {size[1]} pixels has no {case.features} square patches")
-        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // across))
+        size = found.x.shape[-2:]
+        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // round(case.features**0.5)))
     if (features := segments.count(found.segments)) != case.features:
         raise ValueError(f"{case.network} has {features} features, not {case.features}")
     return found
