@@ -95,9 +95,12 @@ def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
     for columns in range(len(names), 0, -1):
         place = {"loc": "outside upper center", "fontsize": "small", "ncols": columns} | look
         legend = figure.legend(lines, names, **place)
-        if columns == 1 or legend.get_window_extent().width <= min(figure.get_figwidth(), COLUMN) * figure.dpi:
+        width, height = legend.get_window_extent().size / figure.dpi
+        if columns == 1 or width <= min(figure.get_figwidth(), COLUMN):
             break
         legend.remove()
+    if "outside right" not in place["loc"]:  # the panels keep their height
+        figure.set_figheight(figure.get_figheight() + height)
 
 
 def _image(axes: Axes, picture: Tensor) -> None:
@@ -132,9 +135,8 @@ def pictures(
     figure, axes = plt.subplots(len(grid), len(grid[0]), figsize=size, squeeze=False)
     for (r, c), cell in np.ndenumerate(axes):
         _image(cell, grid[r][c])
-        cell.set_title(
-            above[r][c] if r < len(above) else "", fontsize="x-small", fontweight="normal", rotation=90 * turned
-        )
+        title = above[r][c] if r < len(above) else ""
+        cell.set_title(title, fontsize="x-small", fontweight="normal", rotation=90 * turned)
         cell.set_xlabel(below[r][c] if r < len(below) else "", fontsize="x-small")
         cell.set_ylabel(beside[r] if beside and c == 0 else "", fontsize="x-small")
     return show(figure)
@@ -575,10 +577,6 @@ def explanation_size(
     return show(figure)
 
 
-LINE = 60
-"""Characters in a line of words in a figure."""
-
-
 def _words(axes: Axes, words: Sequence[str], attribution: Tensor, kept: Tensor) -> None:
     """Draw a text as it is read, each word shaded by its relevance; what is kept is bold, and a blank is a point."""
     shades = (attribution - attribution.min()) / (attribution.max() - attribution.min()).clamp(min=1e-12)
@@ -586,7 +584,7 @@ def _words(axes: Axes, words: Sequence[str], attribution: Tensor, kept: Tensor) 
     look = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": SMALLEST, "va": "top"}
     for word, shade, stays in zip(words, shades.tolist(), kept.tolist(), strict=True):
         word = word or "\N{MIDDLE DOT}"
-        if column and column + len(word) > LINE:
+        if column and column + len(word) > 60:  # characters in a line
             column, line = 0, line + 1
         # Letters of one width stand where they are, however wide the axes get; 0.6 of their size is what they take.
         at, weight = (0.6 * SMALLEST * column, -8 - 2 * SMALLEST * line), "bold" if stays else "normal"

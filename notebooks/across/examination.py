@@ -460,8 +460,8 @@ tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["
 # trials, since a chain is as good as its weakest link.
 
 # %% mystnb={"figure": {"caption": "Left: T of the weakest trial of each metric, which is named behind it; right: the forwards that it takes to tell two explanations apart (logarithmic). Bars: 95 % intervals; where they overlap, nothing is decided. Better are metrics further up that need fewer forwards.", "name": "ex-price"}, "image": {"alt": "Dot plots, a row for each metric and a pair of panels for each kind of network: the lowest T with its interval on the left, the forwards needed on the right."}} tags=["hide-input"]
-judged = trust[(trust["size"] == "all images") & trust["verdict"].isin([*plots.VERDICTS])].sort_values("T")
-weakest = judged.drop_duplicates(["kind", "metric"])[["kind", "metric", "T", "low", "high", "trial"]]
+of_all = trust[(trust["size"] == "all images") & trust["verdict"].isin([*plots.VERDICTS])].sort_values("T")
+weakest = of_all.drop_duplicates(["kind", "metric"])[["kind", "metric", "T", "low", "high", "trial"]]
 priced = price[(price["images"] < np.inf) & (price["forwards"] > 0)].drop(columns=["low", "high"])
 priced = priced.merge(weakest, on=["kind", "metric"]).sort_values(["T", "forwards"], ascending=False)
 priced.index = priced["metric"] + " (" + priced["trial"] + ")"

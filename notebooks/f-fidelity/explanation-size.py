@@ -292,13 +292,13 @@ stories = {"knee": "it has an end", "smooth": "it fades out", "flat": "it knows 
 figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.8), sharex=True, sharey="row")
 ends = [f(range(len(betas)), key=lambda j: settings[j].cap) for f in (min, max)]
 for row, (name, of) in zip(grid, {"known explanation": "oracle", last: last}.items(), strict=True):
-    size = of_middle[of]
-    for axes, (family, fit) in zip(row, size.fits.items(), strict=True):
+    known = of_middle[of]
+    for axes, (family, fit) in zip(row, known.fits.items(), strict=True):
         for colour, j in zip(("C0", "C1"), ends, strict=True):
             look = {"color": colour, "label": f"cap {settings[j].cap:g}, measured"}
-            axes.plot(size.fractions, size.curves[j], "o", markersize=3, **look)
-            axes.plot(size.fractions, fit[j], color=colour, label=f"cap {settings[j].cap:g}, by the story")
-        miss = ((fit - size.curves) / size.errors.clamp(min=1 / size.rows)).pow(2).mean().sqrt()
+            axes.plot(known.fractions, known.curves[j], "o", markersize=3, **look)
+            axes.plot(known.fractions, fit[j], color=colour, label=f"cap {settings[j].cap:g}, by the story")
+        miss = ((fit - known.curves) / known.errors.clamp(min=1 / known.rows)).pow(2).mean().sqrt()
         axes.set_title(f"{stories[family]}:\n{miss:.1f} × noise off", fontsize="small")
     row[0].set_ylabel(f"{name}\nFFid+", fontsize="small")
 plots.key(figure, grid[0, 0])

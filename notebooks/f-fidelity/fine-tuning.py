@@ -175,7 +175,7 @@ shown = [called.get(name, name) for name in (*explainers, *transformer_explainer
 found = found.replace({"explainer": called})
 tables.compared(found, rows=["explainer"], columns=["compared with"], order=shown)
 
-# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Dot plot: explainers against rank correlation, a mark each for the fine-tuned network, a network trained apart, and another image; the last one is of the Vision Transformer."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Dot plot of rank correlations by explainer. For each of them the fine-tuned network explains most like the original, a network trained apart less so, and another image least; the last row is of the Vision Transformer."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.4 * len(shown)))
 against = {name: found[found["compared with"] == name].set_index("explainer") for name in (TUNED, APART, NEXT)}
 plots.forest(axes, shown, against)

@@ -199,7 +199,7 @@ def ask(task):
 scores = run.table("scores", ask, [*explained.values()])
 Markdown(f"In all {len(scores):,} numbers.")
 
-# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three dot plots of SaCo, for a CNN, time series and text. Occlusion is close to one on all three, Random lies at zero, and the other explainers lie between; on text all are close to one."}} tags=["hide-input", "answer"]
 estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"])
 run.save(estimates, "estimates")
 deep = [len(explainers[kind]) + 1 for kind in explained]
@@ -283,7 +283,7 @@ Markdown(
 # as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse. The
 # correlations keep their signs.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (others). Lines: 95 % intervals over the inputs; a point without one rests on too few inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six dot plots: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (others). Lines: 95 % intervals over the inputs; a point without one rests on too few inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six dot plots of rank correlations, three kinds of data by two ways of ranking. SaCo correlates little with AUC, AOPC, LOdds and Comp., mostly below 0.3; for explainers of series and text those four agree better with each other."}} tags=["hide-input"]
 better = {name: METRICS[name].better for name in names}
 bars = {name: [("SaCo", name)] for name in names[1:]} | {"others": list(itertools.combinations(names[1:], 2))}
 readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.explainers_ranked}

@@ -149,7 +149,7 @@ relations = run.table(
     again=lambda: related(within, first_pairs),
 )
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Rows: SaCo with each of the other four, the mean of the six pairs without SaCo (others), and SaCo with itself, cut into one group less. Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three dot plots of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Rows: SaCo with each of the other four, the mean of the six pairs without SaCo (others), and SaCo with itself, cut into one group less. Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three dot plots of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked. SaCo correlates weakly with the other four, 0.15 to 0.42, and strongly with itself, cut into one group less."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 3, figsize=(7.3, 2.6), sharey=True)
 titles = {signed: "ranking the images", magnitude: "the same, magnitudes", within: "ranking the explainers"}
 lowest, highest, among = published.load("saco_metric_correlation")["value"].tolist()
@@ -175,7 +175,7 @@ printed = pd.DataFrame({"ranked": [signed, magnitude], "pair": "mean of the othe
 shown = {"published": printed, "measured": relations[relations["pair"].isin(bars)]}
 tables.compared(shown, rows=["pair"], columns=["ranked"], order=[*bars, *readings])
 
-# %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp. AOPC and LOdds rank nearly alike; SaCo correlates weakly with all."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.2))
 for axes, ranked in zip(panels, (signed, within), strict=True):
     of = relations[relations["ranked"] == ranked].set_index("pair")["mean"]
