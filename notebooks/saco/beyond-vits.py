@@ -299,6 +299,7 @@ for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
     of_reading[0].set_ylabel(ranked)
 for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
+figure.supxlabel("rank correlation", fontsize="medium")
 run.save(pd.concat(rows)[["kind", "ranked", "pair", "mean", "low", "high"]], "relations")
 plots.show(figure, least=30)
 
