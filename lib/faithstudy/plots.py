@@ -41,6 +41,8 @@ SMALLEST = 9.0
 """The smallest text of a figure, in points."""
 COLUMN = 704 / 96
 """The width of a page's column on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
+TIGHT = {"figure.constrained_layout.use": False}
+"""What seaborn's grids, which lay themselves out before `show` does, are drawn with."""
 INPUTS = SimpleNamespace(measured=None)
 """How many inputs a reader's own run has measured last; None: the page shows what is recorded."""
 
@@ -92,11 +94,11 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
 def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
     """Explain the lines of some axes above all panels, in as few rows as fit: beside them it takes their width."""
     lines, names = axes.get_legend_handles_labels()
-    for columns in range(len(names), 0, -1):
-        place = {"loc": "outside upper center", "fontsize": "small", "ncols": columns} | look
+    for rows in range(1, len(names) + 1):
+        place = {"loc": "outside upper center", "fontsize": "small", "ncols": -(-len(names) // rows)} | look
         legend = figure.legend(lines, names, **place)
         width, height = legend.get_window_extent().size / figure.dpi
-        if columns == 1 or width <= min(figure.get_figwidth(), COLUMN):
+        if rows == len(names) or width <= min(figure.get_figwidth(), COLUMN):
             break
         legend.remove()
     if "outside right" not in place["loc"]:  # the panels keep their height
@@ -303,7 +305,8 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
     found = scores.where(metric=["S=", "S≠"]).frame().replace({"metric": {"S=": "$S^{=}$", "S≠": r"$S^{\neq}$"}})
     shape = {"stat": "proportion", "common_norm": False, "bins": 20, "binrange": (0, 1), "element": "step"}
     panels = {"height": 1.0, "aspect": 1.8, "facet_kws": {"sharey": False, "margin_titles": True}}
-    grid = sns.displot(found, x="value", hue="metric", row=row, col=col, linewidth=0, **shape, **panels)
+    with plt.rc_context(TIGHT):
+        grid = sns.displot(found, x="value", hue="metric", row=row, col=col, linewidth=0, **shape, **panels)
     grid.set(yticks=[], xticks=[0, 0.5, 1], xlabel="", ylabel="").set_titles(
         row_template="{row_name}", col_template="{col_name}", size="small"
     )
@@ -370,8 +373,10 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
     wide = found.pivot(index=["network", "explainer", "refinement"], columns="metric", values=["mean", "low", "high"])
     # As narrow as a phone: panels below each other.
     look = {"height": 3.4, "aspect": 1.1, "palette": _REFINED, "facet_kws": {"sharex": False, "sharey": False}}
+    look |= {"row_order": found["network"].unique(), "style_order": found["explainer"].unique()}
     tidy = wide["mean"].reset_index()
-    grid = sns.relplot(tidy, x=metric, y=other, row="network", hue="refinement", style="explainer", s=50, **look)
+    with plt.rc_context(TIGHT):
+        grid = sns.relplot(tidy, x=metric, y=other, row="network", hue="refinement", style="explainer", s=50, **look)
     for network, axes in grid.axes_dict.items():
         x, y = (wide.loc[network].xs(name, level="metric", axis=1) for name in (metric, other))
         axes.hlines(y["mean"], x["low"], x["high"], "0.6", linewidth=0.5, zorder=0)
@@ -728,7 +733,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
         axes.hlines(between, 0, len(trials), "0.2", linewidth=0.7)
         axes.patch.set(**hatched, linewidth=0)
         axes.xaxis.tick_top()
-        axes.tick_params(axis="x", rotation=90 * many)
+        axes.tick_params(axis="x", rotation=90 * many, labelsize=SMALLEST, length=0)
         axes.set(xlabel="", ylabel="")
         axes.set_title(kind.replace(", ", "\n"), fontsize="small")
         axes.grid(False)

@@ -478,7 +478,7 @@ for row, kind in zip(grid, there, strict=True):
         of = of[priced["kind"] == kind].set_axis(["mean", "low", "high"], axis=1)
         plots.forest(axes, [*of.index], {"": of})
         axes.set_xlabel(label, fontsize="small")
-    plots.mark(row[0], 0.5, "failed below", height=0.1)
+    plots.mark(row[0], 0.5, "← failed", height=0.1)
     row[0].set(title=kind, xlim=(-1.05, 1.05))
     row[1].set_xscale("log")
 plots.show(figure)
