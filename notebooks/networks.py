@@ -241,7 +241,8 @@ if rows:
     words = networks["network"].str.split().str[0].map(lambda word: KINDS.get(word, word))
     rows_of = networks["data"].map(readable) + ",\n" + words
     figure, axes = plt.subplots(figsize=(4.2, 1.1 + 0.54 * rows_of.nunique()))
-    look = {"hue": networks["kind"].map(way_of), "style": networks["kind"].map(way_of), "alpha": 0.8, "s": 34}
+    of_kind = networks["kind"].map(way_of)
+    look = {"hue": of_kind, "style": of_kind, "hue_order": [*MARKERS], "alpha": 0.8, "s": 34}
     sns.scatterplot(x=networks["accuracy"], y=rows_of, markers=MARKERS, ax=axes, **look)
     axes.set(xlabel="test accuracy", ylabel="", ylim=(rows_of.nunique() - 0.5, -0.5))
     axes.get_legend().remove()
