@@ -444,7 +444,7 @@ RECIPES = [
     ({"start": "mine"}, "start of a recipe must be a Recipe of faithstudy.networks.training, but is 'mine'"),
     (
         {"fold": [3, 2]},
-        "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got (0.0, 0.0, (3, 2))",
+        "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got mask_share=0.0, switched=0.0, fold=(3, 2)",
     ),
     ({"mask_channels": "one"}, "mask_channels of a recipe must be a whole number or null, but is 'one'"),
     ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are arrow-head, basic-motions, "),

@@ -39,6 +39,7 @@ seed = 0
 
 # %% tags=["hide-input"]
 import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -103,7 +104,7 @@ def wandering(maps, candidates):
     )
 
 
-space = wandering(spots, DISTANCES)
+space = run.table("wandering", partial(wandering, spots, DISTANCES))
 
 
 def scaled(frame):
@@ -121,7 +122,6 @@ def largest_fall(frame):
 
 
 space_falls = largest_fall(space)
-run.save(scaled(space), "wandering")
 run.save(space_falls, "space")
 
 # %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls more than 2 % of its range below what it had reached. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input", "answer"]
@@ -170,14 +170,17 @@ run.download("space")
 
 # %% tags=["hide-input"]
 candidates = {"Spearman": DISTANCES["Spearman"], "1 − ρ": lambda a, b: 1 - stats.spearman(a.flatten(-2), b.flatten(-2))}
-tails = pd.concat(
-    [
-        largest_fall(wandering(maps, candidates)).assign(spot=name)
-        for name, maps in {"cut off": spots, "fading": faint}.items()
-    ],
-    ignore_index=True,
-)
-run.save(tails, "tails")
+
+
+def of_both_spots():
+    """How far the two candidates fall, for a spot that is cut off and one that fades."""
+    maps = {"cut off": spots, "fading": faint}
+    return pd.concat(
+        [largest_fall(wandering(maps[spot], candidates)).assign(spot=spot) for spot in maps], ignore_index=True
+    )
+
+
+tails = run.table("tails", of_both_spots)
 tables.styled(
     tails.pivot(index="distance", columns="spot", values="largest_fall")
     .map("{:.0%}".format)
@@ -195,20 +198,26 @@ tables.styled(
 pictures = datasets.load("cifar10", "test").inputs[:images].double().mean(1) / 255
 pictures = torch.nn.functional.interpolate(pictures[:, None], (side, side), mode="bilinear")[:, 0].to(device)
 drawn = rng.normal(seed, torch.arange(len(pictures)), torch.tensor([0]), side * side).view_as(pictures).to(device)
-scores = Scores.concat(
-    Scores.of(
-        of(pictures + level * drawn, pictures),
-        images=range(len(pictures)),
-        dataset="cifar10 test",
-        network="no network",
-        metric=name,
-        variant="noise",
-        level=level,
+
+
+def noisy():
+    """The distance of every photograph from its noisy copies."""
+    return Scores.concat(
+        Scores.of(
+            of(pictures + level * drawn, pictures),
+            images=range(len(pictures)),
+            dataset="cifar10 test",
+            network="no network",
+            metric=name,
+            variant="noise",
+            level=level,
+        )
+        for name, of in DISTANCES.items()
+        for level in noise
     )
-    for name, of in DISTANCES.items()
-    for level in noise
-)
-run.save(scores, "scores")
+
+
+scores = run.table("scores", noisy)
 
 # %% mystnb={"figure": {"caption": "Top: a photograph without and with noise. Below: the mean distance between photographs and their noisy copies, each as a share of its largest value, with 95 % intervals over the photographs. The paper's Figure 3.", "name": "rc-distances-noise"}, "image": {"alt": "A row of small grey photographs that drown in noise; below, six rising curves of distance against noise."}} tags=["hide-input"]
 shown = torch.linspace(0, len(noise) - 1, min(5, len(noise))).round().long().tolist()
@@ -262,24 +271,30 @@ Markdown(
 # a time: all maps are ranked in one call, and those of the unseen model only once.
 
 # %% tags=["hide-input"]
-maps = torch.rand(5, max(1, pairs // 4), 28, 28, generator=torch.Generator().manual_seed(seed)).to(device)
-timed = []
-for name, of in DISTANCES.items():
-    of(maps[:, :2], maps[0, :2]).sum().item()  # what happens only once is not counted
+
+
+def speeds():
+    """Pairs of explanations that are measured in a second."""
+    maps = torch.rand(5, max(1, pairs // 4), 28, 28, generator=torch.Generator().manual_seed(seed)).to(device)
+    timed = []
+    for name, of in DISTANCES.items():
+        of(maps[:, :2], maps[0, :2]).sum().item()  # what happens only once is not counted
+        start = time.perf_counter()
+        of(maps[1:], maps[0]).sum().item()
+        timed.append((name, "one call", maps[1:].numel() // 784 / (time.perf_counter() - start)))
     start = time.perf_counter()
-    of(maps[1:], maps[0]).sum().item()
-    timed.append((name, "one call", maps[1:].numel() // 784 / (time.perf_counter() - start)))
-start = time.perf_counter()
-few = maps.flatten(2).cpu().double().numpy()
-for number in range(looped):
-    1 - abs(scipy.stats.spearmanr(few[0, number % few.shape[1]], few[1, number % few.shape[1]]).statistic)
-timed.append(("Spearman", "one pair at a time, scipy", looped / (time.perf_counter() - start)))
-speed = pd.DataFrame(timed, columns=["distance", "how", "pairs_per_second"])
-run.save(speed, "speed")
+    few = maps.flatten(2).cpu().double().numpy()
+    for number in range(looped):
+        1 - abs(scipy.stats.spearmanr(few[0, number % few.shape[1]], few[1, number % few.shape[1]]).statistic)
+    timed.append(("Spearman", "one pair at a time, scipy", looped / (time.perf_counter() - start)))
+    return pd.DataFrame(timed, columns=["distance", "how", "pairs_per_second"])
+
+
+speed = run.table("speed", speeds, again="time")
 rate = speed.set_index(["distance", "how"])["pairs_per_second"]
 together, alone = rate["Spearman", "one call"], rate["Spearman", "one pair at a time, scipy"]
 Markdown(
-    f"On the machine that built this page ({device}) one call measures **{together:,.0f}** Spearman distances a second, and a loop "
+    f"On one core one call measures **{together:,.0f}** Spearman distances a second, and a loop "
     f"over pairs with scipy **{alone:,.0f}**. The 240 000 pairs of Fashion-MNIST take {240_000 / together:,.0f} seconds "
     f"instead of {240_000 / alone:,.0f}, for each explainer."
 )

@@ -56,7 +56,6 @@ from faithstudy.run import Run
 
 plots.theme()
 run = Run("reco-mege/why-not-kl", globals())
-generator = torch.Generator().manual_seed(seed)
 colours = dict(zip(["S=", "S≠"], sns.color_palette("colorblind"), strict=False))
 
 # %% [markdown]
@@ -79,6 +78,7 @@ def drawn(mean, spread):
     return torch.normal(mean, spread, (samples,), generator=generator, dtype=torch.float64).clamp(0, 1)
 
 
+generator = torch.Generator().manual_seed(seed)
 families = {("KL", "consistent"): (drawn(*same), drawn(*different))}
 families["KL", "inconsistent"] = tuple(1 - distances for distances in families["KL", "consistent"])
 families["W1", "consistent"] = tuple(torch.full((samples,), at, dtype=torch.float64) for at in points)
@@ -96,16 +96,22 @@ measures = {
     "ReCo": consistency.reco,
     "ReCo_AUC": consistency.reco_auc,
 }
-mirrored = pd.DataFrame(
-    [
-        (example, name, *(measure(*families[example, which]) for which in ("consistent", "inconsistent")))
-        for example in ("KL", "W1")
-        for name, measure in measures.items()
-        if name == example or name.startswith("ReCo")
-    ],
-    columns=["example", "measure", "consistent", "inconsistent"],
-)
-run.save(mirrored, "mirrored")
+
+
+def of_mirror_images():
+    """Every measure of the families and of their mirror images."""
+    return pd.DataFrame(
+        [
+            (example, name, *(measure(*families[example, which]) for which in ("consistent", "inconsistent")))
+            for example in ("KL", "W1")
+            for name, measure in measures.items()
+            if name == example or name.startswith("ReCo")
+        ],
+        columns=["example", "measure", "consistent", "inconsistent"],
+    )
+
+
+mirrored = run.table("mirrored", of_mirror_images)
 
 # %% mystnb={"figure": {"caption": "Two consistent families of models (left) and their inconsistent counterparts (right). The Kullback-Leibler divergence is the same in the upper two, the Wasserstein distance in the lower two. ReCo is not. The paper's Figures 7 and 8.", "name": "rc-mirrored"}, "image": {"alt": "Four histograms of distances, two by two. On the left S= lies left of S\u2260, on the right it lies right of it. The titles give the measures."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex=True, sharey="row")
@@ -157,18 +163,25 @@ run.download("mirrored")
 # more models that are right.
 
 # %% tags=["hide-input"]
-chance = pd.DataFrame(
-    [
-        (share, draw, rates, consistency.reco(distances[few:], distances[:few], rates))
-        for share in shares
-        for draw in range(chance_draws)
-        for few in [max(1, int(masks.counts([share], chance_pairs)))]
-        for distances in [torch.rand(chance_pairs, generator=generator, dtype=torch.float64)]
-        for rates in ("balanced", "printed")
-    ],
-    columns=["share", "draw", "rates", "ReCo"],
-)
-run.save(chance, "chance")
+
+
+def by_chance():
+    """ReCo of one distribution for both sets, by either reading of the rates."""
+    generator = torch.Generator().manual_seed(seed)
+    return pd.DataFrame(
+        [
+            (share, draw, rates, consistency.reco(distances[few:], distances[:few], rates))
+            for share in shares
+            for draw in range(chance_draws)
+            for few in [max(1, int(masks.counts([share], chance_pairs)))]
+            for distances in [torch.rand(chance_pairs, generator=generator, dtype=torch.float64)]
+            for rates in ("balanced", "printed")
+        ],
+        columns=["share", "draw", "rates", "ReCo"],
+    )
+
+
+chance = run.table("chance", by_chance)
 
 # %% mystnb={"figure": {"caption": "ReCo of one distribution for both sets, with true rates and with the printed formula; the mean and the range of the draws. The right value is 0.", "name": "rc-chance"}, "image": {"alt": "Line chart: share of pairs with a wrong model against ReCo. One line stays near 0, the other far above it."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.4, 3.6))
@@ -182,7 +195,7 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 by_rates = chance.groupby("rates")["ReCo"]
-printed_paper = pd.concat(published.load(f"consistency_{name}") for name in ("scores", "degradations"))
+printed_paper = pd.concat([published.load("consistency_scores"), published.load("consistency_degradations")])
 printed_paper["condition"] = printed_paper["condition"].fillna("normal")
 printed_paper = printed_paper.drop_duplicates(["measure", "dataset", "model", "condition", "explainer"])
 printed_paper = printed_paper.query("measure == 'ReCo'")["value"]
@@ -210,17 +223,23 @@ run.download("chance")
 # ## Every threshold, in one sweep
 #
 # Sort all distances once, and count along the way. A loop over the thresholds that counts again at each needs time that
-# grows with the square of the number of pairs. This sweep does not (timed on the machine that built this page):
+# grows with the square of the number of pairs. This sweep does not (timed on one core):
 
 # %% tags=["hide-input"]
-sweeps = []
-for count in counts:
-    distances = torch.rand(2, count // 2, generator=generator, dtype=torch.float64)
-    start = time.perf_counter()
-    consistency.reco(distances[0], distances[1])
-    sweeps.append((count, time.perf_counter() - start))
-sweeps = pd.DataFrame(sweeps, columns=["distances", "seconds"])
-run.save(sweeps, "sweeps")
+
+
+def timed():
+    """Seconds of one sweep over so many distances."""
+    sweeps = []
+    for count in counts:
+        distances = torch.rand(2, count // 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        start = time.perf_counter()
+        consistency.reco(distances[0], distances[1])
+        sweeps.append((count, time.perf_counter() - start))
+    return pd.DataFrame(sweeps, columns=["distances", "seconds"])
+
+
+sweeps = run.table("sweeps", timed, again="time")
 tables.styled(
     sweeps.assign(
         distances=sweeps["distances"].map("{:,}".format),

@@ -111,11 +111,12 @@ class Recipe:
     def __post_init__(self) -> None:
         shares = 0 <= self.mask_share <= 1 and 0 <= self.switched <= 1
         if not shares or (self.fold is not None and not 0 <= self.fold[0] < self.fold[1]):
-            given = (self.mask_share, self.switched, self.fold)
+            given = f"mask_share={self.mask_share}, switched={self.switched}, fold={self.fold}"
             raise ValueError(f"expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got {given}")
         known = self.optimiser in _OPTIMISERS and self.schedule in _SCHEDULES
         if not known or self.precision not in ("float32", "bfloat16") or self.epochs < 1 or self.batch < 1:
-            given = (self.optimiser, self.schedule, self.precision, self.epochs, self.batch)
+            given = f"optimiser={self.optimiser!r}, schedule={self.schedule!r}, precision={self.precision!r}"
+            given += f", epochs={self.epochs}, batch={self.batch}"
             raise ValueError(f"unknown optimiser, schedule or precision, or no epoch or example a step: {given}")
 
     @classmethod
