@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow.parquet
 import reader
 import seaborn as sns
+import torch
 import yaml
 from words import markdown
 
 from faithlab import stats
 from faithlab.metrics import METRICS
-from faithlab.metrics.size import holds
+from faithlab.metrics.size import Setting, holds, law
 from faithlab.scores import COLUMNS, Scores
 from faithstudy import paths, plots, profiles, published, records
 from faithstudy.claims import PARTLY, REPRODUCED
@@ -60,11 +61,30 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page], drawn: Path
     for name, (make, tables) in MADE.items():
         if files := sorted(results.glob(tables)):
             found[name] = make(*files)
-    for name, what in ({"law": plots.law()} | found).items():
+    for name, what in ({"law": plateau()} | found).items():
         if isinstance(what, plt.Figure):
             what.savefig(target / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
         else:
             (target / f"{name}.md").write_text(what, encoding="utf-8")
+
+
+def plateau(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Figure:
+    """A plateau by the closed form: the curves of some caps, by a perfect ranking and by a mixed one.
+
+    The picture of the book's interactive figure where scripts are off.
+    """
+    places = torch.linspace(0, 0.6, 121, dtype=torch.float64)
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.8), sharey=True)
+    for axes, (title, noise) in zip(panels, {"perfect ranking": 0.0, "half of it random": 0.5}.items(), strict=True):
+        for colour, cap in zip(sns.color_palette("viridis", len(caps)), caps, strict=True):
+            curve = law(places, Setting(alpha, cap), [0.2], [1.0], noise)
+            axes.plot(places, curve, color=colour, label=f"β {cap:g}")
+            axes.plot([cap / alpha], [0], "^", color=colour, clip_on=False)
+        plots.mark(axes, 0.2, "size")
+        axes.set(title=title, xlabel="explanation size")
+    panels[0].set_ylabel("FFid+")
+    panels[0].legend(fontsize="small")
+    return plots.show(figure)
 
 
 def _recorded(runs: Sequence[Mapping]) -> str:

@@ -11,12 +11,11 @@ import torch
 from torch import nn
 
 from faithlab import baselines, rng, stats
-from faithlab.decide import UNDECIDED, Decision, Look, decide
+from faithlab.decide import UNDECIDED, decide
 from faithlab.metrics import METRICS, Metric
 from faithlab.outputs import probability
 from faithlab.stats import sequential
 from faithlab.task import Task
-from faithstudy import plots
 
 
 def of_images(score, attribution):
@@ -395,15 +394,3 @@ def test_bad_arguments_are_errors(ask, error, message):
 def test_explainers_are_named_by_themselves():
     found = decide(METRIC, task(40), ("random", {"seed": 1}), partial(lambda model, x, target, images: x))
     assert found.names == ("random", "b")
-
-
-def test_the_interval_of_each_look_is_drawn_over_its_forwards():
-    looks = (Look(32, 100, 0.3, -0.1, 0.5), Look(40, 125, 0.2, 0.1, 0.4))
-    found = [
-        Decision(**vars(looks[-1]), verdict=n, names=(n, "b"), looks=looks[: 2 - (n == "c")], missing=0) for n in "ac"
-    ]
-    figure = plots.decisions(found, "lead")
-    left, right = figure.axes
-    assert (left.get_title(), right.get_title(), left.get_ylabel()) == ("a - b", "c - b", "lead")
-    bars = [segment.tolist() for segment in left.collections[0].get_segments()]
-    assert np.allclose(bars, [[[100, -0.1], [100, 0.5]], [[125, 0.1], [125, 0.4]]])

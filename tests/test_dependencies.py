@@ -208,3 +208,9 @@ def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
         ("lib/faithstudy/trials/degraded.py", '"""Explanations made worse', '"""Explanations, worse'),
         ("lib/faithstudy/execute.py", "return ", "return 0 or "),
     )  # and what was edited before, and taken back, is as it was
+
+
+def test_the_style_of_figures_is_an_input_of_pages_that_draw():
+    style = "lib/faithstudy/faithstudy.mplstyle"
+    assert style in dependencies.inputs("template")
+    assert style in dependencies.listed([style])

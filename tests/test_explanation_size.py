@@ -4,7 +4,6 @@ import functools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -159,67 +158,15 @@ def test_what_is_found_is_told():
     assert steps.abs().mean() < 4 * size.errors.mean()
 
 
-def test_panels_show_what_is_read_and_which_story_misses_the_dots():
+def test_panels_show_what_is_read():
     sizes = {"an end": study(Plateau(), 0), "none": read(Plateau().curves(0)[:, :, [0] * 20], SIZES, SETTINGS, F)}
     figure = plots.plateaus(sizes | {"again": sizes["an end"]}, truth={"an end": 0.2})
-    assert [a.get_title() for a in figure.axes[:2]] == [f"an end\n{sizes['an end']}", "none\nno size"]
+    assert [a.get_title() for a in figure.axes[:2]] == [f"an end\nsize {sizes['an end']}", "none\nno size"]
     assert [a.axison for a in figure.axes] == [True, True, True, False]
     assert [[t.get_text() for t in a.texts] for a in figure.axes[:3]] == [["truth"], [], []]
-    figure = plots.collapses(sizes)
+    figure = plots.plateaus(sizes, collapse=True)
     assert [a.get_title() for a in figure.axes] == ["an end", "none"]
     assert [len(a.lines) for a in figure.axes] == [len(SETTINGS)] * 2
-    missed = [float(a.get_title().split("\n")[1].split()[0]) for a in plots.stories(sizes).axes[:3]]
-    assert missed[0] < 2
-    assert missed[0] < missed[1] < missed[2]
-
-
-NONE = math.nan
-
-
-def test_named_sizes_are_filled_and_refused_ones_are_told_apart():
-    found = pd.DataFrame(
-        [
-            ("digits", "truth", 0.2, 0.18, 0.22, 0.2, "", 0.2),
-            (
-                "digits",
-                "random",
-                NONE,
-                NONE,
-                NONE,
-                0.4,
-                "a random ranking explains the curves as well",
-                0.2,
-            ),
-            (
-                "words",
-                "gradient",
-                NONE,
-                NONE,
-                NONE,
-                0.3,
-                "a smooth decay explains the curves as well",
-                NONE,
-            ),
-            ("words", "other", NONE, NONE, NONE, 0.5, "it may be smaller than the sweep shows", NONE),
-            ("words", "nothing", NONE, NONE, NONE, NONE, "no removal changes the answer", NONE),
-        ],
-        columns=["data", "ranking", "size", "low", "high", "best_knee", "refusal", "truth"],
-    ).assign(training_seed=0)
-    digits, words = plots.named_sizes(found, 0.6).axes
-    assert [(line.get_marker(), *line.get_xydata()[0]) for line in digits.lines if line.get_marker() in ("D", "X")] == [
-        ("D", 0.2, 0),
-        ("X", 0.4, 1),
-    ]
-    assert [(line.get_marker(), *line.get_xydata()[0]) for line in words.lines] == [("o", 0.3, 0), ("^", 0.5, 1)]
-    assert [text.get_text() for text in words.texts] == ["nothing is lost"]
-    assert digits.lines[-1].get_xdata()[0] == 0.2  # the known size
-
-
-def test_single_inputs_are_points_with_their_number():
-    each = pd.DataFrame({"which": ["b", "b", "b", "a"], "size": [0.1, NONE, 0.3, NONE]})
-    (axes,) = plots.single_sizes(each, "which", 0.6, 0.2).axes
-    assert [text.get_text() for text in axes.texts] == ["2 of 3", "0 of 1", "truth"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "a"]  # as they come
 
 
 def test_the_same_seed_gives_the_same_reading_and_few_images_none():
@@ -266,17 +213,17 @@ def test_one_input_is_shown_with_what_its_size_keeps():
     named = explanation_size(score, attribution, draws=150)
     kept = masks.order(attribution)[0, : int(masks.counts([named.fraction], F))]
     words = [f"w{k}" for k in range(F)]
-    top = plots.explanation_size(named, words, attribution[0]).axes[-1]
+    top = plots.explanation_size(named, words, attribution[0]).axes[0]
     assert {text.get_text() for text in top.texts if text.get_fontweight() == "bold"} == {
         words[k] for k in kept.tolist()
     }
-    top = plots.explanation_size(named, torch.rand(F, 2), attribution[0]).axes[-1]
+    top = plots.explanation_size(named, torch.rand(F, 2), attribution[0]).axes[0]
     assert sorted(top.lines[-1].get_xdata().tolist()) == sorted(kept.tolist())
     blind = explanation_size(score, torch.rand(1, F, generator=torch.Generator().manual_seed(0)), draws=150)
-    top = plots.explanation_size(blind, words, attribution[0]).axes[-1]
+    top = plots.explanation_size(blind, words, attribution[0]).axes[0]
     assert top.get_title() == "shaded: the explanation; no size, nothing to keep"
     assert all(text.get_fontweight() == "normal" for text in top.texts)
-    curves, top = plots.explanation_size(blind, torch.rand(F, 2), attribution[0]).axes
+    top, curves = plots.explanation_size(blind, torch.rand(F, 2), attribution[0]).axes
     assert curves.get_position().height > top.get_position().height > 0.15, "nothing kept takes no room"
     with pytest.raises(ValueError, match="got the picture alone"):
         plots.explanation_size(named, torch.rand(20, 20, 3), attribution[0])

@@ -322,8 +322,8 @@ def test_dots_of_a_statistic_with_a_limit_end_at_it_also_where_rounding_passes_i
     rounded = [1 + 1.2e-7 * k for k in (0, 1, 2, 3)]
     found = table(low=[0.2, 0.9, 0.5, 1.0], high=rounded)
     looks = {"label": "share", "metric": "LeRF - MoRF"}
-    for statistics, ends_at_it in (({"zero": limited}, True), (None, False)):
-        figure = plots.dots(found, {"zero": {"reference": "zero"}}, statistics=statistics, **looks)
+    for statistic, ends_at_it in (({"of": limited}, True), ({}, False)):
+        figure = plots.dots(found, {"zero": {"reference": "zero"} | statistic}, **looks)
         ((bars,),) = (container[2] for container in figure.axes[0].containers)
         highest = max(float(segment[:, 0].max()) for segment in bars.get_segments())
         assert (highest <= 1 + 1e-6) == ends_at_it

@@ -54,9 +54,9 @@ def test_two_lines_that_ask_the_same_are_an_error_and_so_is_none():
 
 def test_a_network_or_a_number_of_features_that_is_not_there_is_an_error():
     case = Case("resnet9", 15, "p", 1, 1, 1)
-    with pytest.raises(ValueError, match="32 × 32 pixels has no 15 square patches"):
+    with pytest.raises(ValueError, match="resnet9 has 16 features, not 15"):
         search_settings.task(case)
-    with pytest.raises(ValueError, match="32 × 32 pixels has no 9 square patches"):
+    with pytest.raises(ValueError, match="divides the sides 32 x 32, but got 10"):
         search_settings.task(case._replace(features=9))
     with pytest.raises(ValueError, match=r"there is no network resnet99: expected one of resnet9, .*now none"):
         search_settings.task(case._replace(network="resnet99"))

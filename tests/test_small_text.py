@@ -29,6 +29,7 @@ def test_small_text_is_nine_points_where_the_page_shows_it(share):
 
 
 def test_what_stands_beside_the_axes_fits_the_column_too():
+    plots.theme()
     figure, axes = plt.subplots(figsize=(1.5 * plots.COLUMN, 3))
     axes.plot([0, 1], [0, 1], label="a line with a long name")
     axes.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")

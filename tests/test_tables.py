@@ -8,11 +8,9 @@ import torch
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.task import Task
 from faithstudy import published, tables
 from faithstudy.trials import masking, refined
 
-PRECISIONS = (torch.float32, torch.bfloat16)
 FOUND = pd.DataFrame({"explainer": ["IG", "IG"], "metric": ["SaCo", "AUC"], "mean": [0.25, 0.5]})
 
 
@@ -145,20 +143,6 @@ def test_words_follow_the_digits_that_are_shown():
     assert tables.by_sign(changed(-0.004), "above by {}", "below by {}", "level", tables.number) == "level"
 
 
-@pytest.mark.parametrize(
-    ("part", "digits", "said"),
-    [
-        (1.0, 1, "all"),
-        (0.9999, 1, "at least 99.9%"),
-        (0.9999, 2, "at least 99.99%"),
-        (0.58, 0, "at least 58%"),
-        (0.0, 1, "at least 0.0%"),
-    ],
-)
-def test_at_least_is_never_more_than_there_is_and_all_is_all(part, digits, said):
-    assert tables.at_least(part, digits) == said
-
-
 def ranked(**rows):
     return pd.DataFrame(
         [
@@ -247,19 +231,13 @@ def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out(
     assert shown.to_numpy().tolist() == [["0.50", "0.75"]]
 
 
-def test_what_a_precision_moves_is_said_in_digits():
-    class Doubled(torch.nn.Linear):
-        """The first of two classes is ahead by twice the input."""
-
-        def __init__(self):
-            super().__init__(1, 2, bias=False)
-            self.weight.data = torch.tensor([[2.0], [0.0]])
-
-    whole = torch.arange(1.0, 5)[:, None] / 4
-    x, target = whole * (1 + 1 / 512), torch.zeros(4, dtype=torch.int64)  # in bfloat16 it is whole
-    of = {precision: Task(Doubled(), x, target, torch.arange(1), precision=precision) for precision in PRECISIONS}
-    exact, coarse = (tables.in_precision(task) for task in of.values())
-    assert exact == "Forwards ran in float32, which moves the followed probability by 0.0000 on average."
-    moved = ((2 * x).sigmoid() - (2 * whole).sigmoid()).mean()
-    assert coarse == f"Forwards ran in bfloat16, which moves the followed probability by {moved:.4f} on average."
-    assert f"{moved:.4f}" == "0.0004"
+def test_names_and_cells_hold_no_html():
+    """A metric of a reader's own may be called anything."""
+    named = "<img src=x onerror=alert(1)>"
+    for shown in (
+        tables.styled(pd.DataFrame({named: ["a < b"]}, [named])),
+        tables.prose(pd.DataFrame({named: [named]})),
+    ):
+        text = shown.to_html()
+        assert "<img" not in text
+        assert "&lt;img src=x" in text

@@ -90,6 +90,8 @@ def files(modules: Iterable[str]) -> list[str]:
         if module.partition(".")[0] in PACKAGES:
             path = f"lib/{module.replace('.', '/')}"
             found.append(f"{path}/__init__.py" if (root / path).is_dir() else f"{path}.py")
+        if module == "faithstudy.plots":
+            found.append("lib/faithstudy/faithstudy.mplstyle")
     return found
 
 
@@ -101,7 +103,7 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
         docstrings: the docstrings and comments of modules count, too.
     """
     root = paths.root()
-    whole = {file: docstrings or not file.startswith("lib/") for file in files}
+    whole = {file: docstrings or not (file.startswith("lib/") and file.endswith(".py")) for file in files}
     return "\n".join(
         f"{_hash(root / file, of, (root / file).stat().st_mtime_ns)}  {file}" for file, of in whole.items()
     )

@@ -1,7 +1,6 @@
 """Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -62,11 +61,9 @@ class Reason:
     @property
     def answer(self) -> str:
         """One of `ANSWERS`; of few inputs it is open."""
-        if self.found is None:
+        if self.found is None or self.few:
             return "open"
-        _, low, high = map(float, self.found.pooled)
-        if math.isnan(low) or self.few:  # one image has no interval
-            return "open"
+        _, low, high = map(float, self.found.pooled)  # of one image there is none, and nothing below holds
         if self.within is not None:
             inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
             return "yes" if inside else "no" if outside else "open"

@@ -95,27 +95,23 @@ def task(
         ValueError: there is no such network; the input has another number of features; the network recognises fewer
             inputs than the case asks for.
     """
+    first, about, batch_size = passed_over, {}, 64
     if case.network in photographed:
-        data, network = datasets.load(PHOTOGRAPHS, "test"), pretrained.load(case.network)
-        first, about = photographs_passed_over, {"data": data, "dataset": f"{PHOTOGRAPHS} test"}
-        least = first + case.inputs
-        places = tasks.recognised(network, least, data, least=least, batch_size=16)[first:]
-    elif case.network not in _recipes():
+        network, first, batch_size = pretrained.load(case.network), photographs_passed_over, 16
+        about = {"data": datasets.load(PHOTOGRAPHS, "test"), "dataset": f"{PHOTOGRAPHS} test"}
+    elif recipe := _recipes().get(case.network):
+        network = recipes.changed(recipe, (training or {}) if case.network == "resnet9" else {})
+    else:
         raise ValueError(
             f"there is no network {case.network}: expected one of {', '.join(_recipes())}, or of those that others "
             f"trained, which photograph_networks has to name (now {', '.join(photographed) or 'none'})"
         )
-    else:
-        least = passed_over + case.inputs
-        network = recipes.changed(_recipes()[case.network], (training or {}) if case.network == "resnet9" else {})
-        about = {}
-        places = tasks.recognised(network, least, least=least)[passed_over:]
+    least = first + case.inputs
+    places = tasks.recognised(network, least, about.get("data"), least=least, batch_size=batch_size)[first:]
     found = tasks.task(network, places, name=case.called, precision=precision, **about)
     if found.x.ndim == 4:
-        size, across = found.x.shape[-2:], round(case.features**0.5)
-        if across**2 != case.features or any(pixels % across for pixels in size):
-            raise ValueError(f"an image of {size[0]} × {size[1]} pixels has no {case.features} square patches")
-        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // across))
+        size = found.x.shape[-2:]
+        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // round(case.features**0.5)))
     if (features := segments.count(found.segments)) != case.features:
         raise ValueError(f"{case.network} has {features} features, not {case.features}")
     return found

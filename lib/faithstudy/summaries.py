@@ -1,7 +1,7 @@
 """The sentence that answers a page's title, where several pages ask the same question."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,14 +52,19 @@ def unlike_print(correlations: pd.DataFrame, printed: pd.DataFrame) -> str:
 
 def mean_step(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
     """The mean step of the areas from one level of noise to the next, in standard deviations: MoRF and LeRF."""
-    ways = [stats.mean_step(levels, seeds, better=better) for better in (1, -1)]
-    over = [{"metric": f"{family}{way}", **own} for way, of in zip("+-", ways, strict=True) for own in of.over]
-    own = len(ways[0].over)
+    morf, lerf = (_one_way(family, way, levels, seeds) for way in "+-")
+    own = len(morf.over)
 
     def step(*samples):
-        return (ways[0].function(*samples[:own]) + ways[1].function(*samples[own:])) / 2
+        return (morf.function(*samples[:own]) + lerf.function(*samples[own:])) / 2
 
-    return Statistic(step, tuple(over), "mean step (standard deviations)")
+    return Statistic(step, morf.over + lerf.over, "mean step (standard deviations)")
+
+
+def _one_way(family: str, way: str, *noise: Sequence, **how: bool) -> Statistic:
+    """The mean step of one metric of a family: under MoRF (+) or LeRF (-)."""
+    of = stats.mean_step(*noise, better=1 if way == "+" else -1, **how)
+    return replace(of, over=tuple({"metric": f"{family}{way}", **own} for own in of.over))
 
 
 def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], without: Collection[str] = ()) -> str:
@@ -87,7 +92,12 @@ def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], wit
     text = f"**{listed(level)}** " + ("are not clearly apart" if len(level) > 1 else "ranks them best")
     if behind:
         text += f", ahead of {listed([said[name] for name in behind])}"
-    lost = [] if len(level) > 1 else _ahead_least_first(known, of, order[0], noise, share)
+    lost = []
+    if len(level) == 1:
+        there = {name: f for f, name in FAMILIES.items() if name in of and f"{f}-" in known.labels("metric")}
+        lerf = {name: _one_way(f, "-", *noise, micro=True) for name, f in there.items()}
+        leads = {name: share(difference(lerf[name], lerf[order[0]])) for name in behind if name in lerf}
+        lost = [f"{name} by {tables.number(lead)}" for name, lead in leads.items() if bool(lead.low > 0)]
     sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
@@ -96,22 +106,3 @@ def best_order(known: Scores, levels: Sequence[float], seeds: Sequence[int], wit
         f"over {len(cells)} case{'s' * (len(cells) > 1)} "
         f"({whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
     )
-
-
-def _ahead_least_first(
-    known: Scores,
-    names: Collection[str],
-    first: str,
-    noise: tuple[Sequence[float], Sequence[int]],
-    share: Callable[[Statistic], Estimate],
-) -> list[str]:
-    """Which metrics have a larger mean step than the first at single sizes under LeRF, and by how much."""
-    under_lerf = stats.mean_step(*noise, micro=True, better=-1)
-    metrics = known.labels("metric")
-    of = {
-        name: replace(under_lerf, over=tuple({"metric": f"{family}-", **own} for own in under_lerf.over))
-        for family, name in FAMILIES.items()
-        if name in names and f"{family}-" in metrics
-    }
-    leads = {name: share(difference(of[name], of[first])) for name in of if name != first}
-    return [f"{name} by {tables.number(lead)}" for name, lead in leads.items() if bool(lead.low > 0)]

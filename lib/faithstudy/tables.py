@@ -1,24 +1,27 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
 from pandas.io.formats.style import Styler
 
-from faithlab import engine, stats
-from faithlab.metrics import Metric
+from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, Interval
 from faithlab.stats.samples import Function, Statistic
-from faithlab.task import Task
 from faithstudy import numbers, published
 from faithstudy.display_names import named
 from faithstudy.trials.comparisons import in_one_sign
+
+if TYPE_CHECKING:  # else every page would depend on them
+    from faithlab.metrics import Metric
 
 PRINTED = "published"
 """The source whose numbers are a paper's; the other one is called "measured"."""
@@ -27,17 +30,23 @@ RULES = {
     True: "the interval of its paired difference from each of the others excludes 0",
 }
 """When a number is surely the best: without and with paired differences."""
-LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
-"""What `faithstudy.trials.degraded.correlations` calls its levels; a reader gets them in words."""
+LEVELS = {name: name.replace("_", " ") for name in ("macro_correlation", "micro_correlation", "micro_rank")}
+"""The levels of `faithstudy.trials.degraded.correlations`, in words."""
+
+
+Sources = Mapping[str, pd.DataFrame | None] | pd.DataFrame
+Apart = Callable[[dict, dict], Estimate]
+"""One row less another on the same inputs."""
 
 
 def side_by_side(
-    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    sources: Sources,
     *,
     rows: Sequence[str],
     columns: Sequence[str],
     order: Sequence[str] = (),
     digits: int = 2,
+    cell: Callable[[dict], Any] | None = None,
 ) -> pd.DataFrame:
     """The same quantity as it is published and as it was measured, in adjacent columns.
 
@@ -49,55 +58,34 @@ def side_by_side(
         order: values that come first, in this order, in whichever column they are; of a value that is there twice the
             first place counts.
         digits: after the point.
-
-    Returns:
-        Text "mean [low, high]" or "mean ± std", with the number of missing values where there are any, and "–" where a
-        source has no value.
+        cell: makes the cell of a row; None: text "mean [low, high]" or "mean ± std", with the number of missing values
+            where there are any, and "–" where there is no value.
     """
-    return _spread(sources, rows, columns, order, lambda row: _text(row, digits)).fillna("–")
-
-
-def _spread(
-    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    order: Sequence[str],
-    cell: Callable[[dict], Any],
-) -> pd.DataFrame:
-    """Of every row of each source a cell."""
-    if isinstance(sources, pd.DataFrame):
-        return _spread({"": sources}, rows, columns, order, cell).droplevel(-1, axis=1)
+    make, alone = cell or (lambda row: _text(row, digits)), isinstance(sources, pd.DataFrame)
     parts = [
-        frame.assign(source=name, cell=[cell(row) for row in frame.to_dict("records")])
-        for name, frame in sources.items()
+        frame.assign(source=name, cell=[make(row) for row in frame.to_dict("records")])
+        for name, frame in ({"": sources} if alone else sources).items()
         if frame is not None and len(frame)
     ]
     tidy = pd.concat([part[[*rows, *columns, "source", "cell"]] for part in parts], ignore_index=True)
     for key in [*rows, *columns, "source"]:
         there = dict.fromkeys(tidy[key])
-        tidy[key] = pd.Categorical(
-            tidy[key], [*dict.fromkeys([*filter(there.__contains__, order), *there])], ordered=True
-        )
+        first = dict.fromkeys(name for name in order if name in there)
+        tidy[key] = pd.Categorical(tidy[key], [*(first | there)], ordered=True)
     table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="cell").sort_index().sort_index(axis=1)
     table.index.names, table.columns.names = [None] * table.index.nlevels, [None] * table.columns.nlevels
-    return table
+    table = table.droplevel(-1, axis=1) if alone else table
+    return table if cell else table.fillna("–")
 
 
-def compared(
-    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
-    *,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    order: Sequence[str] = (),
-    digits: int = 2,
-) -> Styler:
+def compared(sources: Sources, digits: int = 2, **layout: Sequence[str]) -> Styler:
     """`side_by_side` as the book shows it; its arguments. What is surely the best by `marked` is bold."""
-    table = side_by_side(sources, rows=rows, columns=columns, order=order, digits=digits)
+    table = side_by_side(sources, digits=digits, **layout)
     frames = [sources] if isinstance(sources, pd.DataFrame) else [f for f in sources.values() if f is not None]
     paired = [f["paired"].eq(True).any() for f in frames if "best" in f and "low" in f]
     if not paired:
         return styled(table)
-    best = _spread(sources, rows, columns, order, lambda row: row.get("best", False))
+    best = side_by_side(sources, cell=lambda row: row.get("best", False), **layout)
     return styled(table, best.eq(True), RULES[all(paired)])
 
 
@@ -105,7 +93,7 @@ def marked(
     frame: pd.DataFrame,
     within: Sequence[str],
     better: int | Mapping[str, int] = 1,
-    apart: Callable[[dict, dict], Estimate] | None = None,
+    apart: Apart | None = None,
     aside: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A table that says which of its numbers is surely the best of its rivals, for `compared`.
@@ -126,22 +114,16 @@ def marked(
     for _, of in known.dropna(subset="mean").groupby(list(within), sort=False, dropna=False):
         sign = better if isinstance(better, int) else better[of["metric"].iloc[0]]
         first, *others = of.sort_values("mean", ascending=sign < 0).to_dict("records")
-        leads = (_lead(first, other, sign, apart) > 0 for other in others)
-        best[first["place"]] = len(others) > 0 and all(leads)
+        if apart:
+            leads = [apart(first, other) for other in others]
+            leads = [float(lead.low) if sign > 0 else -float(lead.high) for lead in leads]
+        else:
+            leads = [first["low"] - o["high"] if sign > 0 else o["low"] - first["high"] for o in others]
+        best[first["place"]] = len(others) > 0 and all(lead > 0 for lead in leads)
     return frame.assign(best=best, paired=apart is not None)
 
 
-def _lead(first: dict, other: dict, sign: int, apart: Callable[[dict, dict], Estimate] | None) -> float:
-    """What is left of the lead of one row at the near end of its interval; NaN where there is no interval."""
-    if apart:
-        found = apart(first, other)
-        return float(found.low) if sign > 0 else -float(found.high)
-    return first["low"] - other["high"] if sign > 0 else other["low"] - first["high"]
-
-
-def paired(
-    scores: Scores, labels: Sequence[str], of: Statistic | Function = stats.mean, **common: Any
-) -> Callable[[dict, dict], Estimate]:
+def paired(scores: Scores, labels: Sequence[str], of: Statistic | Function = stats.mean, **common: Any) -> Apart:
     """What `marked` needs to judge by paired differences.
 
     Args:
@@ -159,7 +141,6 @@ def correlations(
     sources: Mapping[str, pd.DataFrame | None],
     level: str,
     *,
-    explainer: Sequence[str] | None = None,
     columns: Sequence[str] = ("explainer",),
     sets: Mapping[str, str] | None = None,
     **chosen: Any,
@@ -171,19 +152,17 @@ def correlations(
     Args:
         sources: by the name of their column; each such a table, or None.
         level: macro_correlation, micro_correlation or micro_rank.
-        explainer: those wanted; None: all.
         columns: what makes the groups of columns.
         sets: what data sets are called here, by their name in a source; rows of others are left out. None: as there.
-        **chosen: values of other columns, such as network="LSTM".
+        **chosen: values of other columns, such as network="LSTM" or explainer=["IG", "SG-SQ"].
     """
-    of_level = {}
-    for name, frame in _chosen(sources, {"level": level, **chosen}).items():
-        if sets is not None:
-            frame = frame.assign(dataset=frame["dataset"].map(sets)).dropna(subset="dataset")
-        if explainer:
-            frame = frame[frame["explainer"].isin(explainer)]
-        better = -1 if level == "micro_rank" else 1
-        of_level[name] = marked(in_one_sign(frame), ["comparison", *columns], better)
+    of_level = _chosen(sources, {"level": level, **chosen})
+    if sets is not None:
+        of_level = {
+            k: of.assign(dataset=of["dataset"].map(sets)).dropna(subset="dataset") for k, of in of_level.items()
+        }
+    within, better = ["comparison", *columns], -1 if level == "micro_rank" else 1
+    of_level = {name: marked(in_one_sign(of), within, better) for name, of in of_level.items()}
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
     return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
 
@@ -198,11 +177,9 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
         digits: after the point.
         **labels: of the scores, as in `faithlab.stats.estimate`.
     """
-    found = [
-        summary(scores, [rows, "metric"], metrics[name].summary, **{**labels, "metric": name})
-        for name in metrics
-        if name in scores.labels("metric")
-    ]
+    there = [name for name in metrics if name in scores.labels("metric")]
+    by = [rows, "metric"]
+    found = [summary(scores, by, metrics[name].summary, **{**labels, "metric": name}) for name in there]
     return compared(pd.concat(found), rows=[rows], columns=["metric"], digits=digits)
 
 
@@ -249,11 +226,6 @@ def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[E
     return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
 
 
-def at_least(part: float, digits: int = 1) -> str:
-    """A share below which nothing lies: rounded down, so that it never says too much, and "all" is all."""
-    return "all" if part >= 1 else f"at least {math.floor(round(part * 100 * 10**digits, 6)) / 10**digits:.{digits}f}%"
-
-
 def estimates(
     rows: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, Mapping[str, Any]],
@@ -288,19 +260,16 @@ def differences(
         digits: after the point.
     """
     contrast = torch.tensor([[1.0, -1.0]])
-    rows = {f"{one} − {other}": [{"explainer": one}, {"explainer": other}] for one, other in pairs}
-    rows = {name: {"cells": cells, "contrasts": contrast} for name, cells in rows.items()}
+    cells = {f"{one} − {other}": [{"explainer": one}, {"explainer": other}] for one, other in pairs}
+    rows = {name: {"cells": own, "contrasts": contrast} for name, own in cells.items()}
     return estimates(rows, columns, scores, digits)
 
 
 def refined(
     sources: Mapping[str, pd.DataFrame],
-    apart: Mapping[str, Callable[[dict, dict], Estimate]],
+    apart: Mapping[str, Apart],
     accuracies: Mapping[str, float],
     digits: int = 2,
-    *,
-    model: str,
-    network: str | None,
     **chosen: Any,
 ) -> Styler:
     """Explainers by refinements as Few-class Fidelity prints them, published and measured.
@@ -312,17 +281,16 @@ def refined(
         apart: by the same names, one row less another on the same images, which says what is surely the best.
         accuracies: of the study's networks, as shares.
         digits: after the point.
-        model: a network of the paper.
-        network: one of the study; None: the paper's stands alone.
-        **chosen: values of further columns, so that one metric is left.
+        **chosen: values of columns, so that one metric is left: `model`, a network of the paper; `network`, one of the
+            study, or None: the paper's stands alone.
     """
-    left = _chosen(sources, {"model": model, "network": network, **chosen})
-    within = ["network", "metric", "refinement"]
+    left, within = _chosen(sources, chosen), ["network", "metric", "refinement"]
     left = {name: marked(of, within, 1, apart[name]) if name in apart and len(of) else of for name, of in left.items()}
     order = ("none", "XRAI", "SG", "SG²")
     shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
-    printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
-    said = f"{model} ({PRINTED}): accuracy {printed[model]:.1%}"
+    model, network = chosen["model"], chosen["network"]
+    printed = published.load("fewclass_accuracy").set_index("model").loc[model, "accuracy"]
+    said = f"{model} ({PRINTED}): accuracy {printed:.1%}"
     said += f"; {network} (measured): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
     return noted(shown, said)
 
@@ -331,7 +299,8 @@ def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any
     """The rows of each source with some values; a column that it does not have is left alone."""
     left = {name: frame for name, frame in sources.items() if frame is not None}
     for column, value in chosen.items():
-        left = {name: frame[frame[column] == value] if column in frame else frame for name, frame in left.items()}
+        values = value if isinstance(value, list) else [value]
+        left = {name: of[of[column].isin(values)] if column in of else of for name, of in left.items()}
     return left
 
 
@@ -348,11 +317,6 @@ def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> 
     shown = pd.concat([of.assign(dataset=of["dataset"] + f" ({name})") for name, of in sources.items()])
     shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
     return compared(shown, rows=["dataset", "architecture", "network"], columns=["masked"], digits=digits)
-
-
-def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
-    """Estimates of one number each with their intervals, for a sentence."""
-    return ", ".join(f"{name} {number(estimate, digits)}" for name, estimate in estimates.items())
 
 
 MANY = 6
@@ -383,15 +347,12 @@ def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = ""
         best: which of them are bold.
         rule: when they are.
     """
-
-    def words(name: Any) -> Any:
-        return name.replace("_", " ") if name in LEVELS else name
-
+    table = table.rename(LEVELS, axis=0).rename(LEVELS, axis=1)
     classes = pd.DataFrame("", table.index, table.columns)
     classes.loc[:, table.columns.get_level_values(-1) == PRINTED] = "faithlab-printed"
-    style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
+    style = _escaped(table.map(_together))
     if best is not None:
-        classes = classes.where(~best, classes + " faithlab-best")
+        classes = classes.where(~best.to_numpy(), classes + " faithlab-best")
         style = noted(style, f"Bold: the best of its rivals, where {rule}" + "; here none" * (not best.any(axis=None)))
     looks = " ".join(_looks(table, table.index.nlevels))
     return style.set_td_classes(classes).set_table_attributes(f'class="{looks}"')
@@ -404,7 +365,13 @@ def prose(frame: pd.DataFrame) -> Styler:
     """
     frame = frame.map(lambda cell: named(cell) if isinstance(cell, str) else cell)
     looks = [look for look in _looks(frame, 0) if look != "faithlab-many"]
-    return frame.style.hide(axis="index").set_table_attributes(f'class="{" ".join([*looks, "faithlab-text"])}"')
+    return _escaped(frame).hide(axis="index").set_table_attributes(f'class="{" ".join([*looks, "faithlab-text"])}"')
+
+
+def _escaped(table: pd.DataFrame) -> Styler:
+    """A table whose names and cells hold no HTML."""
+    style = table.style.format(escape="html")
+    return style.format_index(escape="html", axis=0).format_index(escape="html", axis=1)
 
 
 def _looks(table: pd.DataFrame, names: int) -> list[str]:
@@ -459,10 +426,3 @@ def across_images(
     clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
     text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"
     return text + (": " + "; ".join(clear) if clear else "") + "."
-
-
-def in_precision(task: Task) -> str:
-    """What the forwards of a task ran in, and how far that moves its answers, for a sentence."""
-    change = engine.agreement(task.model, task.x, task.target, task.precision)["probability"]
-    precision = str(task.precision).removeprefix("torch.")
-    return f"Forwards ran in {precision}, which moves the followed probability by {change:.4f} on average."

@@ -81,9 +81,12 @@ import functools
 import itertools
 from functools import partial
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from IPython.display import Markdown, display
+from scipy.cluster import hierarchy
 
 from faithlab import masks, stats
 from faithlab.metrics import METRICS
@@ -455,11 +458,32 @@ tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["
 #
 # A metric that needs fewer images needs fewer forwards. The price is what it takes to tell two explanations apart that
 # differ: each explanation from one with 40 % of it shuffled (or the share nearest to that), and from a random order. It is
-# estimated from the size of the difference, for four successes in five. On the vertical axis: the *lowest* $T$ of all
+# estimated from the size of the difference, for four successes in five. On the left: the *lowest* $T$ of all
 # trials, since a chain is as good as its weakest link.
 
-# %% mystnb={"figure": {"caption": "The weakest trial of each metric (vertical) against the forwards that it takes to tell explanations apart (horizontal, logarithmic). Bars: 95 % intervals; where they overlap, nothing is decided. To the upper left is better.", "name": "ex-price"}, "image": {"alt": "Scatter plots, one for each kind of network: forwards needed against the lowest T, a point for each metric, with its name beside the chart."}} tags=["hide-input"]
-plots.trust_and_price(trust, price)
+# %% mystnb={"figure": {"caption": "Left: T of the weakest trial of each metric, which is named behind it; right: the forwards that it takes to tell two explanations apart (logarithmic). Bars: 95 % intervals; where they overlap, nothing is decided. Better are metrics further up that need fewer forwards.", "name": "ex-price"}, "image": {"alt": "Dot plots, a row for each metric and a pair of panels for each kind of network: the lowest T with its interval on the left, the forwards needed on the right."}} tags=["hide-input"]
+of_all = trust[(trust["size"] == "all images") & trust["verdict"].isin([*plots.VERDICTS])].sort_values("T")
+weakest = of_all.drop_duplicates(["kind", "metric"])[["kind", "metric", "T", "low", "high", "trial"]]
+priced = price[(price["images"] < np.inf) & (price["forwards"] > 0)].drop(columns=["low", "high"])
+priced = priced.merge(weakest, on=["kind", "metric"]).sort_values(["T", "forwards"], ascending=False)
+priced.index = priced["metric"] + " (" + priced["trial"] + ")"
+ends = priced[["images_low", "images_high"]].mul(2 * priced["each"], axis=0).clip(upper=30 * priced["forwards"], axis=0)
+sides = {"T of the weakest trial": priced[["T", "low", "high"]], "forwards to tell two apart": ends}
+sides["forwards to tell two apart"].insert(0, "mean", priced["forwards"])
+there = [kind for kind in price["kind"].unique() if kind in set(priced["kind"])]
+deep = [(priced["kind"] == kind).sum() + 3 for kind in there]
+figure, grid = plt.subplots(
+    len(there), 2, figsize=(7.3, 0.22 * sum(deep)), height_ratios=deep, sharey="row", squeeze=False
+)
+for row, kind in zip(grid, there, strict=True):
+    for axes, (label, of) in zip(row, sides.items(), strict=True):
+        of = of[priced["kind"] == kind].set_axis(["mean", "low", "high"], axis=1)
+        plots.forest(axes, [*of.index], {"": of})
+        axes.set_xlabel(label, fontsize="small")
+    plots.mark(row[0], 0.5, "← failed", height=0.1)
+    row[0].set(title=kind, xlim=(-1.05, 1.05))
+    row[1].set_xscale("log")
+plots.show(figure)
 
 # %% tags=["hide-input"]
 level = nearest(noise_shares)
@@ -504,7 +528,19 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A dot stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
 agree = partial(by_kind, lambda kind: readings.agreement(*evidence(kind)[:2]))
 alike = run.table("agreement", agree, again=partial(agree, QUICKEST))
-plots.agreement(alike)
+sure = alike.assign(sure=(alike["low"] > 0) | (alike["high"] < 0)).groupby(["metric", "other"], sort=False)
+pairs = sure.agg({"correlation": "mean", "sure": "all"}).reset_index()
+pairs = pd.concat([pairs, pairs.rename(columns={"metric": "other", "other": "metric"})])
+square, sure = (pairs.pivot(index="metric", columns="other", values=of) for of in ("correlation", "sure"))
+links = hierarchy.linkage(square.fillna(0).to_numpy() + np.eye(len(square)), "average")
+order = square.index[hierarchy.leaves_list(links)]
+figure, axes = plt.subplots(figsize=(1.9 + 0.31 * len(order), 1 + 0.31 * len(order)))
+look = {"annot": sure.loc[order, order].eq(True).replace({True: "·", False: ""}), "fmt": "", "cmap": "RdBu"}
+look |= {"vmin": -1, "vmax": 1, "cbar_kws": {"label": "rank correlation"}, "ax": axes}
+sns.heatmap(square.loc[order, order], **look)
+axes.set(xlabel="", ylabel="", facecolor="0.93")  # the diagonal, and what has no correlation
+axes.grid(False)
+plots.show(figure)
 
 # %% [markdown]
 # ## Examine yours

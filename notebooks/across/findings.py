@@ -91,34 +91,20 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
     of = usable[usable["kind"] == kind].iloc[::-1]
     if of.empty:
         axes.set_yticks([])
-        axes.text(
-            0.5,
-            0.5,
-            "no metric passes what it must",
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            fontsize="x-small",
-        )
+        says = "no metric passes what it must"
+        axes.text(0.5, 0.5, says, transform=axes.transAxes, ha="center", va="center", fontsize="x-small")
     axes.hlines(of["metric"], of["least"].clip(upper=end), of["most"].clip(upper=end), color="0.6", zorder=1)
     beyond = of[of["most"] > end]
     axes.scatter([end] * len(beyond), beyond["metric"], marker=">", color="0.6", s=18)
     there = of[of["forwards"] < end]
     axes.scatter(there["forwards"], there["metric"], c=there["passes"], cmap="viridis_r", vmin=1, vmax=6, s=90)
     for row in there.itertuples():
-        axes.text(
-            row.forwards,
-            row.metric,
-            row.passes,
-            color="white" if row.passes > 2 else "black",
-            size="x-small",
-            ha="center",
-            va="center",
-        )
+        look = {"color": "white" if row.passes > 2 else "black", "ha": "center", "va": "center", "size": "x-small"}
+        axes.text(row.forwards, row.metric, row.passes, **look)
     axes.axvline(forwards, linestyle="--", color="0.3", linewidth=0.8)
     axes.set(xscale="log")
     axes.set_title(kind, fontsize="small")
-    axes.tick_params(labelsize="x-small")
+    axes.tick_params(labelsize="small")
     axes.set_ylim(-0.6, max(2, len(of)) - 0.4)
 panels[-1, 0].set_xlabel("forwards that it takes", fontsize="small")
 plots.show(figure)

@@ -172,7 +172,7 @@ for axes, (way, of) in zip(panels, ways.items(), strict=True):
     axes.set_title(f"{way}\n{of[0]} = {value:.2f}".replace("\n", ", ", way.count("\n")), fontsize="small")
     axes.set_xlabel("share of pixels removed", fontsize="small")
 panels[0].set(ylabel="probability of the class", ylim=(0, 1.06))
-figure.legend(*panels[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.05), ncols=2)
+plots.key(figure, panels[0])
 plots.show(figure)
 
 # %% [markdown]

@@ -124,16 +124,8 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "Bare forwards of ResNet-9 on 32 \u00d7 32 images: inputs per second against inputs per forward. Each line adds one step to the one before it.", "name": "cost-rates"}, "image": {"alt": "Line chart of inputs per second against inputs per forward a line for each variant of the network."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(3.9, 3.2))  # a phone's width
-sns.lineplot(
-    drawn,
-    x="batch",
-    y="inputs per second",
-    hue="variant",
-    style="variant",
-    markers=True,
-    dashes=False,
-    ax=axes,
-)
+look = {"hue": "variant", "style": "variant", "markers": True, "dashes": False, "legend": "full"}
+sns.lineplot(drawn, x="batch", y="inputs per second", **look, ax=axes)
 axes.set_xscale("log", base=2)
 axes.set(xlabel="inputs per forward", xticks=batches, xticklabels=batches, ylim=(0, None))
 axes.get_legend().remove()

@@ -235,18 +235,8 @@ growth = pd.DataFrame(
 )
 run.save(growth, "growth")
 figure, axes = plt.subplots(figsize=(6.2, 3.4))
-palette = {name: plots.COLOURS[name] for name in totals.index}
-sns.lineplot(
-    growth,
-    x="explainers",
-    y="seconds",
-    hue="metric",
-    style="metric",
-    markers=True,
-    dashes=False,
-    palette=palette,
-    ax=axes,
-)
+look = {"hue": "metric", "style": "metric", "markers": True, "dashes": False, "palette": plots.COLOURS}
+sns.lineplot(growth, x="explainers", y="seconds", **look, ax=axes)
 axes.set(xlabel="number of explainers", ylabel="seconds", ylim=(0, None), xticks=list(numbers))
 axes.get_legend().set_title(None)
 plots.show(figure)

@@ -297,7 +297,15 @@ decisions = []
 for (*names, verdict, missing), of in looked.groupby(["first", "second", "verdict", "missing"], sort=False):
     looks = tuple(Look(*row) for row in of[AT].itertuples(index=False))
     decisions.append(Decision(**vars(looks[-1]), verdict=verdict, names=tuple(names), looks=looks, missing=missing))
-plots.decisions(decisions, "difference of FFid+")
+figure, panels = plt.subplots(1, len(decisions), figsize=(7.3, 3.2), sharey=True, squeeze=False)
+for axes, decision in zip(panels[0], decisions, strict=True):
+    looks = decision.frame()
+    reach = looks["value"] - looks["low"], looks["high"] - looks["value"]
+    axes.errorbar(looks["forwards"], looks["value"], reach, fmt="o-", capsize=3)
+    axes.axhline(0, color="0.5", linewidth=1)
+    axes.set(xlabel="forwards", title=" − ".join(decision.names))
+panels[0, 0].set_ylabel("difference of FFid+")
+plots.show(figure)
 
 # %% tags=["hide-input"]
 columns = ["first", "second", "more faithful", "difference", "low", "high", "images", "forwards"]

@@ -337,7 +337,7 @@ look = {"kind": "line", "style": "who", "markers": True, "dashes": False, "error
 panels = {"col": "what", "height": 2.5, "aspect": 1.0, "facet_kws": {"sharex": False}}
 grid = sns.relplot(growth, x="number", y="seconds", hue="who", **look, **panels)
 grid.set_titles("{col_name}").set_axis_labels("number", "seconds").set(xlim=(0, None), ylim=(0, None))
-sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 1.12), ncols=2, title=None)
+sns.move_legend(grid, "outside upper center", ncols=2, title=None)
 plots.show(grid.figure)
 
 # %% [markdown]

@@ -109,22 +109,16 @@ run.save(measured, "correlations")
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed, for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-ablation-curves"}, "image": {"alt": "Four line charts, one for each metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
-# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
-figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
-families = list(dict.fromkeys(metric.family for metric in metrics.values()))
-labels = [name.replace(" vs ", "\nvs ") for name in comparisons.COMPARISONS]
+# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two dot plots, macro and micro correlation. Under MoRF Fidelity alone lies below zero, against the truth and against LeRF; with fine-tuning, with sampling and cap, or with both it lies far above zero in all three comparisons."}} tags=["hide-input", "answer"]
+figure, panels = plt.subplots(1, 2, figsize=(7.3, 2.8), sharey=True)
+shares = comparisons.in_one_sign(measured)
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
-    for place, family in enumerate(families):
-        rows = measured[(measured["level"] == f"{level}_correlation") & (measured["metric"] == family)]
-        ideal = rows["comparison"].map(comparisons.IDEAL)
-        value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
-        reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
-        at = torch.arange(len(rows)) + 0.2 * (place - 1.5)
-        axes.bar(at, value, 0.2, yerr=reach, capsize=2, label=family, color=plots.COLOURS.get(family, f"C{place + 2}"))
-    axes.axhline(0, color="0.4", linewidth=0.8)
-    axes.set(xticks=range(len(comparisons.COMPARISONS)), xticklabels=labels, title=f"{level} correlation")
-    axes.tick_params(axis="x", labelsize="small")
-panels[0].set_ylabel("correlation × ideal")
+    of = shares[shares["level"] == f"{level}_correlation"].set_index("comparison")
+    families = {family: of[of["metric"] == family] for family in of["metric"].unique()}
+    colours = [plots.COLOURS.get(family, f"C{k + 2}") for k, family in enumerate(families)]
+    plots.forest(axes, [*comparisons.COMPARISONS], families, colours)
+    axes.axvline(0, color="0.4", linewidth=0.8)
+    axes.set(xlabel="correlation × ideal", title=f"{level} correlation")
 plots.key(figure, panels[0])
 plots.show(figure, least=30)  # intervals of fewer fill the panels
 
@@ -133,7 +127,7 @@ plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% tags=["hide-input"]
 bars = comparisons.in_one_sign(measured[measured["level"] != "micro_rank"])
-tables.styled(tables.side_by_side(bars, rows=["level", "comparison"], columns=["metric"], order=families))
+tables.compared(bars, rows=["level", "comparison"], columns=["metric"], order=families)
 
 # %% [markdown]
 # ## What reproduced

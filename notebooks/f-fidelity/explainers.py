@@ -214,7 +214,7 @@ paper = published.load("ffidelity_explainers").rename(columns={"value": "mean"})
 paper["setting"] = paper["table"].map({11: "small images", 12: list(settings)[-1]})
 sources = {"published": paper, "measured": averages}
 order = [*judged, *controls, *settings]
-tables.styled(tables.side_by_side(sources, rows=["measure", "explainer"], columns=["setting"], order=order, digits=3))
+tables.compared(sources, rows=["measure", "explainer"], columns=["setting"], order=order, digits=3)
 
 # %% [markdown]
 # An image that is hard for one explainer is often hard for the other. So the two are compared image by image, below, and so
@@ -234,7 +234,7 @@ rows = [
 ]
 differences = pd.DataFrame(rows)
 run.save(differences, "differences")
-tables.styled(tables.side_by_side(differences, rows=["pair"], columns=["setting", "measure"], digits=3))
+tables.compared(differences, rows=["pair"], columns=["setting", "measure"], digits=3)
 
 # %% [markdown]
 # ## How much of it could be had?
@@ -273,7 +273,7 @@ def best_orders(task):
 attained = run.table("attained", lambda: Scores.concat(best_orders(task()) for task in small), again=explanations)
 share = tables.measures(attained, ["explainer"], optimum.MEASURES)
 share.loc[share["images"] == 1, ["low", "high"]] = float("nan")
-shown = tables.styled(tables.side_by_side(share, rows=["explainer"], columns=["measure"]))
+shown = tables.compared(share, rows=["explainer"], columns=["measure"])
 tables.noted(shown, f"images: {share['images'].max()}")
 
 # %% [markdown]

@@ -288,7 +288,22 @@ plots.show(figure)
 
 # %% mystnb={"figure": {"caption": "Which story fits? Dots: what was measured, with the smallest and the largest cap, the same in each row. Lines: the best that the story of the column can do. Above each panel: how far the lines are from the dots, of all caps, in units of their noise; 1 is as near as noise allows. Upper row: the known explanation. Lower row: the last explainer.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: the same measured dots in each row, and the lines of one story in each column. Above each panel stands how far the lines miss the dots."}} tags=["hide-input"]
 last = NAMES[explainers[-1]]
-plots.stories({"known explanation": of_middle["oracle"], last: of_middle[last]})
+stories = {"knee": "it has an end", "smooth": "it fades out", "flat": "it knows no order"}
+figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.8), sharex=True, sharey="row")
+ends = [f(range(len(betas)), key=lambda j: settings[j].cap) for f in (min, max)]
+for row, (name, of) in zip(grid, {"known explanation": "oracle", last: last}.items(), strict=True):
+    known = of_middle[of]
+    for axes, (family, fit) in zip(row, known.fits.items(), strict=True):
+        for colour, j in zip(("C0", "C1"), ends, strict=True):
+            look = {"color": colour, "label": f"cap {settings[j].cap:g}, measured"}
+            axes.plot(known.fractions, known.curves[j], "o", markersize=3, **look)
+            axes.plot(known.fractions, fit[j], color=colour, label=f"cap {settings[j].cap:g}, by the story")
+        miss = ((fit - known.curves) / known.errors.clamp(min=1 / known.rows)).pow(2).mean().sqrt()
+        axes.set_title(f"{stories[family]}:\n{miss:.1f} × noise off", fontsize="small")
+    row[0].set_ylabel(f"{name}\nFFid+", fontsize="small")
+plots.key(figure, grid[0, 0])
+figure.supxlabel(plots.EXPLANATION_SIZE, fontsize="small")
+plots.show(figure)
 
 
 # %% tags=["hide-input"]

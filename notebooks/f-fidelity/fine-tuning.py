@@ -173,20 +173,14 @@ called = {"gradcam": "Grad-CAM", "layercam": "LayerCAM", "smoothgrad-squared": "
 called |= {"input-x-gradient": "Input × Gradient", "gradcam-vit": "Grad-CAM, ViT"}
 shown = [called.get(name, name) for name in (*explainers, *transformer_explainers)]
 found = found.replace({"explainer": called})
-tables.styled(tables.side_by_side(found, rows=["explainer"], columns=["compared with"], order=shown))
+tables.compared(found, rows=["explainer"], columns=["compared with"], order=shown)
 
-# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Bar chart: explainers against rank correlation, a bar each for the fine-tuned network, a network trained apart, and another image; the last one is of the Vision Transformer."}} tags=["hide-input", "answer"]
-figure, axes = plt.subplots(figsize=(7.2, 3))
-for shift, name in zip((-0.27, 0, 0.27), (TUNED, APART, NEXT), strict=True):
-    of = found[found["compared with"] == name]
-    reach = [(of["mean"] - of["low"]).fillna(0), (of["high"] - of["mean"]).fillna(0)]
-    axes.bar(
-        [shown.index(name) + shift for name in of["explainer"]], of["mean"], 0.26, yerr=reach, label=name, capsize=3
-    )
-axes.axhline(0, color="0.4", linewidth=0.8)
-named = [name.replace(", ", ",\n").replace(" × ", "\n× ") for name in shown]
-axes.set(xticks=range(len(shown)), xticklabels=named, ylabel="rank correlation", ylim=(None, 1))
-axes.tick_params(axis="x", labelsize="small")
+# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Dot plot of rank correlations by explainer. For each of them the fine-tuned network explains most like the original, a network trained apart less so, and another image least; the last row is of the Vision Transformer."}} tags=["hide-input", "answer"]
+figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.4 * len(shown)))
+against = {name: found[found["compared with"] == name].set_index("explainer") for name in (TUNED, APART, NEXT)}
+plots.forest(axes, shown, against)
+axes.axvline(0, color="0.4", linewidth=0.8)
+axes.set(xlabel="rank correlation", xlim=(None, 1.02))
 plots.key(figure, axes, title="compared with")
 plots.show(figure, least=30)  # intervals of fewer fill the panels
 

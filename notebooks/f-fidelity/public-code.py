@@ -296,17 +296,13 @@ table_of("linear")
 
 # %% mystnb={"figure": {"caption": "How much of the ideal order each difference costs (left of zero) or adds, in macro correlations (of ranks and linear) and in micro correlations, with 95 % intervals over the images. A difference whose interval holds zero cannot be told from none on these images.", "name": "ff-public-code-change"}, "image": {"alt": "Three dot plots with intervals, of macro, linear and micro correlations: for each difference between paper and code the change in the share of the ideal, one colour for each explainer."}} tags=["hide-input", "answer"]
 change = measured[measured["of"] == "change"]
-effect = change.groupby("difference")["mean"].apply(lambda values: values.abs().max()).sort_values()
+effect = change.groupby("difference")["mean"].apply(lambda values: values.abs().max()).sort_values(ascending=False)
 figure, panels = plt.subplots(1, 3, figsize=(7.3, 3.6), sharey=True)
 for axes, level in zip(panels, LEVELS, strict=True):
-    for shift, explainer in zip((-0.15, 0.15), gradients, strict=True):
-        of = change[(change["level"] == level) & (change["explainer"] == explainer)].set_index("difference")
-        of = of.loc[effect.index]
-        reach = of[["low", "high"]].sub(of["mean"], axis=0).abs().fillna(0).T.to_numpy()
-        places = [place + shift for place in range(len(of))]
-        axes.errorbar(of["mean"], places, xerr=reach, fmt="o" if shift < 0 else "s", capsize=2, label=explainer)
+    of = change[change["level"] == level].set_index("difference")
+    plots.forest(axes, [*effect.index], {name: of[of["explainer"] == name] for name in gradients})
     axes.axvline(0, color="0.4", linewidth=0.8)
-    axes.set(yticks=range(len(effect)), yticklabels=effect.index, title=level)
+    axes.set_title(level)
 plots.key(figure, panels[0])
 figure.supxlabel("change of the share of the ideal", fontsize="medium")
 plots.show(figure, least=30)  # intervals of fewer fill the panels

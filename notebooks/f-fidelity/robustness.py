@@ -123,7 +123,7 @@ sources = {
     name: f.rename(columns={"accuracy": "mean"}).assign(masked=f["masked"].map("{:.0%} masked".format))
     for name, f in sources.items()
 }
-tables.styled(tables.side_by_side(sources, rows=["network"], columns=["masked"]))
+tables.compared(sources, rows=["network"], columns=["masked"])
 
 # %% tags=["hide-input"]
 Markdown("; ".join(f"*{name}*: {' and '.join(of['dataset'].unique())}" for name, of in sources.items()) + ".")

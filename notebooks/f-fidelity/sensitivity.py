@@ -179,13 +179,11 @@ plots.show(figure, least=30)  # intervals of fewer fill the panels
 # All of them as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
 
 # %% tags=["hide-input"]
-tables.styled(
-    tables.side_by_side(
-        comparisons.in_one_sign(measured),
-        rows=["parameter", "value"],
-        columns=["level", "comparison"],
-        order=[*signs.values(), *(f"{v:g}" for v in sorted({v for values in varied.values() for v in values}))],
-    )
+tables.compared(
+    comparisons.in_one_sign(measured),
+    rows=["parameter", "value"],
+    columns=["level", "comparison"],
+    order=[*signs.values(), *(f"{v:g}" for v in sorted({v for values in varied.values() for v in values}))],
 )
 
 # %% [markdown]

@@ -67,7 +67,10 @@ import dataclasses
 import itertools
 from functools import partial
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+import seaborn as sns
 import torch
 from IPython.display import Markdown
 
@@ -299,8 +302,26 @@ Markdown(
 # %% [markdown]
 # In the figure of all sizes each panel is a kind of data, each row a ranking. The photographs' networks stand one below the other.
 
-# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
-plots.named_sizes(table, longest)
+# %% mystnb={"figure": {"caption": "Sizes that are named (blue, with 95 % intervals over the inputs), and where the best knee stands that is refused (grey), because a smooth decay (squares) or a random ranking (diamonds) explains the curves as well, or for another reason (triangles). A row without a mark has no knee at all. Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a blue dot where a size is named, a grey mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
+reasons = {"smooth": "refused: a smooth decay does as well", "random": "refused: a random ranking does as well"}
+outcomes = ["named", *reasons.values(), "refused: another reason"]
+of_words = [table["refusal"] == "", *(table["refusal"].str.contains(word) for word in reasons)]
+found = table.assign(
+    mean=table["size"].fillna(table["best_knee"]), outcome=np.select(of_words, outcomes[:3], outcomes[3])
+)
+rows = -(-found["data"].nunique() // 2)
+figure, grid = plt.subplots(rows, 2, figsize=(7.3, 0.6 + 2.1 * rows), sharex=True)
+for axes, (name, of) in itertools.zip_longest(grid.flat, found.groupby("data", sort=False), fillvalue=("", None)):
+    if of is None:
+        axes.set_axis_off()
+        continue
+    by_outcome = {outcome: of[of["outcome"] == outcome].set_index("ranking") for outcome in outcomes}
+    plots.forest(axes, [*of["ranking"].unique()], by_outcome, ["C0", "0.5", "0.5", "0.5"])
+    plots.mark(axes, of["truth"].iloc[0], "")
+    axes.set(title=name, xlim=(0, longest + 0.03))
+plots.key(figure, grid[0, 0])
+figure.supxlabel(plots.EXPLANATION_SIZE, fontsize="small")
+plots.show(figure)
 
 # %% [markdown]
 # The curves behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
@@ -320,7 +341,7 @@ plots.plateaus(behind, truth=known)
 # gone, and from nothing else, all settings fall onto one curve; where the points are a cloud, it is noise, or another law.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps. Of photographs the caps are half of those in the key.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
-plots.collapses(behind)
+plots.plateaus(behind, collapse=True)
 
 # %% [markdown]
 # Move through the caps yourself:
@@ -440,7 +461,16 @@ each = run.table("each", partial(read_singly, pictured, ones), again=of_one)
 
 # %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
 which = each["data"] + ", network " + each["training_seed"].astype(str) + ": " + each["ranking"]
-plots.single_sizes(each.assign(which=which), "which", longest, true["truth"].iloc[0])
+counts = (
+    each["size"].notna().groupby(which).transform("sum").astype(str)
+    + " of "
+    + which.map(which.value_counts()).astype(str)
+)
+figure, axes = plt.subplots(figsize=(7.3, 0.9 + 0.38 * which.nunique()))
+sns.stripplot(x=each["size"], y=which + ", " + counts, color="C0", alpha=0.6, ax=axes)
+axes.set(xlabel="size of one input's explanation (share of the features)", xlim=(0, longest), ylabel="")
+plots.mark(axes, true["truth"].iloc[0], "truth", height=0.12)
+plots.show(figure)
 
 # %% [markdown]
 # By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the

@@ -398,7 +398,7 @@ plots.plateaus(panels, truth=known)
 # The same over what the best knee says is removed of its block: where one block is all that matters, the settings fall onto one curve.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-photographs-collapse"}, "image": {"alt": "Panels of points: FFid+ over the share of the block that is removed, a sign for each setting, one panel for each kind of input."}} tags=["hide-input"]
-plots.collapses(panels)
+plots.plateaus(panels, collapse=True)
 
 # %% [markdown]
 # Move through the caps yourself:

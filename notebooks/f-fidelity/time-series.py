@@ -66,6 +66,7 @@ import dataclasses
 import itertools
 from functools import partial
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
@@ -209,7 +210,13 @@ test, place = splits[data[0]], places[data[0]][-1:]  # of the last class
 says, key = test.classes[test.labels[place]], (training_seeds[0], units[0])
 last = {a: chosen[data[0], a, *key].part(torch.tensor([len(places[data[0]]) - 1])) for a in architectures}
 maps = {f"{NETWORKS[a]}: {says}": tasks.attributions(of, explained[key[-1]])[of_steps][0] for a, of in last.items()}
-plots.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place]))
+values, steps = test.model_inputs(place)[0], int(lengths[data[0]][place])
+figure, grid = plt.subplots(len(maps), 1, figsize=(7.3, 2.3 * len(maps)), squeeze=False, sharex=True)
+for axes, (title, of) in zip(grid[:, 0], maps.items(), strict=True):
+    plots.series(axes, values[:steps], of.view(len(values), -1).sum(1)[:steps])
+    axes.set_title(title)
+plots.key(figure, grid[0, 0], title="channel")
+plots.show(figure)
 
 # %% [markdown]
 # ## Four metrics, one function

@@ -93,7 +93,7 @@ called = published.SETS.get(data, data)
 table8 = masking.by_architecture(bears, {f"{data} test": called})
 run.save(table8.drop(columns="explainer"), "robustness")
 shown = table8.assign(mean=table8["accuracy"], masked=table8["masked"].map("{:.0%} masked".format))
-tables.styled(tables.side_by_side(shown, rows=["dataset", "network"], columns=["masked"]))
+tables.compared(shown, rows=["dataset", "network"], columns=["masked"])
 
 # %% [markdown]
 # ## SmoothGrad-squared, made worse step by step
@@ -141,7 +141,8 @@ plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accu
 # paper's own guideline says to use plain Fidelity.
 
 # %% tags=["hide-input"]
-Markdown(tables.listed(degraded.reach(scores, metrics, levels=noise_shares)) + ".")
+reach = degraded.reach(scores, metrics, levels=noise_shares)
+Markdown(", ".join(f"{name} {tables.number(of, 3)}" for name, of in reach.items()) + ".")
 
 # %% [markdown]
 # ## Table 5

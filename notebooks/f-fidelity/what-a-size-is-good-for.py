@@ -217,12 +217,11 @@ for axes, (data, of) in zip(grid, kinds, strict=True):
         axes.errorbar(r.best_knee, places[r.ranking], xerr=reach, fmt="D", color="C0", markerfacecolor=face, zorder=1)
     axes.set_yticks(range(len(order)), order.values(), fontsize="small")
     axes.set(title=data, ylim=(len(order) - 0.5, -0.5), xlim=(0, 1))
-    axes.axvline(of["truth"].iloc[0], color=plots.COLOURS["truth"], linestyle="--", linewidth=1.2)
-handles = [plt.Line2D([], [], marker=m, color=c, linestyle="", label=says) for says, (m, c) in looks.items()]
-handles += [
-    plt.Line2D([], [], marker="D", color="C0", markerfacecolor="none", linestyle="", label="best knee, refused")
-]
-figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
+    axes.axvline(of["truth"].iloc[0], color="C7", linestyle="--", linewidth=1.2)
+signs = {says: {"marker": m, "color": c} for says, (m, c) in looks.items()}
+signs |= {"best knee, refused": {"marker": "D", "color": "C0", "markerfacecolor": "none"}}
+handles = [plt.Line2D([], [], linestyle="", label=says, **look) for says, look in signs.items()]
+figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize="small")
 figure.supxlabel("share of the features", fontsize="small")
 plots.show(figure, least=30)
 

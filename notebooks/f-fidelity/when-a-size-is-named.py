@@ -149,22 +149,12 @@ for name, of in readings.groupby("case", sort=False):
 tables.prose(pd.DataFrame(rows))
 
 # %% mystnb={"figure": {"caption": "How often the simulated studies come out as they should, with 95 % intervals: sizes that are named, intervals of the named that hold the truth, and refusals of what has no size. Dashed: the goal.", "name": "ff-named-goals"}, "image": {"alt": "Rows of points with intervals along a share from one half to one, a row for each simulated case, with a dashed line at nine of ten."}} tags=["hide-input", "answer"]
-looks = {"named": ("D", "C0", "named"), "held": ("o", "C1", "of these, held"), "refused": ("X", "C2", "refused")}
 figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.36 * len(cases)))
-lowest = 0.5
-for metric, (marker, colour, label) in looks.items():
-    at, points = [], []
-    for place, name in enumerate(cases):
-        if (metric, name) in shares:
-            at.append(place + 0.2 * (metric == "held") - 0.1 * (name in ENDS))
-            points.append([float(x) for x in shares[metric, name].pooled])
-    value, low, high = torch.tensor(points).reshape(-1, 3).T
-    lowest = min([lowest, *low.tolist()])
-    reach = {"xerr": [(value - low).clamp(min=0), (high - value).clamp(min=0)], "capsize": 3}
-    axes.errorbar(value, at, fmt=marker, color=colour, label=label, **reach)
-axes.axvline(0.9, color=plots.COLOURS["truth"], linestyle="--", linewidth=1.2)
-axes.set_yticks(range(len(cases)), cases, fontsize="small")
-axes.set(xlabel="share of the studies", xlim=(lowest, 1.02), ylim=(len(cases) - 0.5, -0.5))
+groups = {"named": "named", "held": "of these, held", "refused": "refused"}
+of = {metric: {name: tables.interval(e) for (m, name), e in shares.items() if m == metric} for metric in groups}
+plots.forest(axes, [*cases], {says: pd.DataFrame(of[metric]).T for metric, says in groups.items()})
+plots.mark(axes, 0.9, "goal")
+axes.set(xlabel="share of the studies", xlim=(None, 1.02))
 plots.key(figure, axes)
 plots.show(figure)
 

@@ -205,7 +205,7 @@ own = tables.summary(own, ["network", "dataset", "explainer"])
 own["setting"] = own["network"] + ", " + own["dataset"].str.removesuffix(" test")
 own["setting"] = own["setting"].map(named)
 sides = {"published": printed, "measured": own}
-tables.styled(tables.side_by_side(sides, rows=["explainer"], columns=["setting"], order=known, digits=3))
+tables.compared(sides, rows=["explainer"], columns=["setting"], order=known, digits=3)
 
 # %% [markdown]
 # ## What reproduced

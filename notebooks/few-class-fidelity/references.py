@@ -53,7 +53,6 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
 from IPython.display import Markdown
 
@@ -213,11 +212,8 @@ figure, grid = plt.subplots(1, 2, figsize=(7.3, 3.9))
 for axes, problem in zip(grid, problems, strict=True):
     square = rankings[rankings["task"] == problem].pivot(index="other", columns="one", values="correlation")
     square = square.reindex(index=[*names[1:], "alignment"], columns=names)
-    said = square.map("{:.2f}".format).replace("-", "\u2212", regex=True)
-    sns.heatmap(
-        square, annot=said, fmt="", annot_kws={"fontsize": 9}, cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes
-    )
-    axes.set(title=problem, xlabel="", ylabel="")
+    plots.heat(axes, square)
+    axes.set_title(problem)
     axes.tick_params(axis="x", rotation=45)
 plots.show(figure)
 

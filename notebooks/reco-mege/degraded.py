@@ -175,7 +175,7 @@ accuracy["condition"] = accuracy["kind"] + accuracy["share"].map(
     lambda share: "" if pd.isna(share) else f" {share:.0%}"
 )
 order = ["normal", *(f"{kind} {part:.0%}" for kind, parts in levels.items() for part in parts)]
-tables.styled(tables.side_by_side({"accuracy": accuracy}, rows=["condition"], columns=["dataset"], order=order))
+tables.compared({"accuracy": accuracy}, rows=["condition"], columns=["dataset"], order=order)
 
 # %% [markdown]
 # ## MeGe falls, or does it? (Figure 4)
@@ -232,7 +232,7 @@ def table_of(measure):
     few = {k: (measure == "ReCo") & (f.get("different", pd.Series(FEW, f.index)) < FEW) for k, f in sources.items()}
     of = {k: f[(f["measure"] == measure) & ~few[k]].merge(here) for k, f in sources.items()}
     first = [*(networks.TASKS[data].name for data in sets), *order, *explainers, *shapley]
-    return tables.styled(tables.side_by_side(of, rows=["dataset", "explainer"], columns=["condition"], order=first))
+    return tables.compared(of, rows=["dataset", "explainer"], columns=["condition"], order=first)
 
 
 # %% [markdown]

@@ -171,13 +171,11 @@ measured = cross_trained.summary(scores)
 run.save(measured, "rates")
 paper = published.load("consistency_scores").rename(columns={"value": "mean"}).query("table in (4, 5)")
 sources = {"published": paper, "measured": measured}
-tables.styled(
-    tables.side_by_side(
-        {k: f[f["measure"].isin(["ReCo", "MeGe"])] for k, f in sources.items()},
-        rows=["model", "explainer"],
-        columns=["measure"],
-        order=[*models, "Unbounded", *explainers, "ReCo", "MeGe"],
-    )
+tables.compared(
+    {k: f[f["measure"].isin(["ReCo", "MeGe"])] for k, f in sources.items()},
+    rows=["model", "explainer"],
+    columns=["measure"],
+    order=[*models, "Unbounded", *explainers, "ReCo", "MeGe"],
 )
 
 # %% tags=["hide-input", "headline"]

@@ -113,7 +113,7 @@ printed = published.load("saco_ablation").rename(columns={"cross_layer_aggregati
 printed = printed.replace({"aggregation": words[0], "gradient": words[1]})
 sources = {"published": printed, "measured": estimates}
 order = [*words[0].values(), *words[1].values()]
-tables.styled(tables.side_by_side(sources, rows=["gradient"], columns=["aggregation"], order=order))
+tables.compared(sources, rows=["gradient"], columns=["aggregation"], order=order)
 
 # %% [markdown]
 # ## What each step adds
@@ -134,7 +134,7 @@ effects = pd.DataFrame(
 )
 effects.columns = ["step", "given", "mean", "low", "high"]
 run.save(effects, "effects")
-tables.styled(tables.side_by_side({"adds to SaCo": effects}, rows=["step", "given"], columns=[], digits=3))
+tables.compared({"adds to SaCo": effects}, rows=["step", "given"], columns=[], digits=3)
 
 # %% [markdown]
 # The paper says it in percent of what SaCo is without the step: the ratio of the two means, less one. Its interval resamples
@@ -159,7 +159,7 @@ run.save(gains, "gains")
 percent = gains.assign(**100 * gains[["mean", "low", "high"]])
 in_print = gains[["step", "given"]].assign(mean=[100 * (paper[x] / paper[y] - 1) for x, y in pairs.values()])
 sources = {"published, %": in_print, "measured, %": percent}
-tables.styled(tables.side_by_side(sources, rows=["step", "given"], columns=[], digits=0))
+tables.compared(sources, rows=["step", "given"], columns=[], digits=0)
 
 # %% mystnb={"figure": {"caption": "SaCo when only the last layers are aggregated, from one to all. Points: means over the images; bars: 95 % intervals. The ends of both lines are the four numbers of Table 1.", "name": "saco-layers"}, "image": {"alt": "Line chart for each network: number of last layers aggregated against SaCo, one line for attention alone and one with the gradient."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, len(chosen), figsize=(3.4 + 3 * len(chosen), 3.6), squeeze=False, sharey=True)

@@ -199,21 +199,17 @@ def ask(task):
 scores = run.table("scores", ask, [*explained.values()])
 Markdown(f"In all {len(scores):,} numbers.")
 
-# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three dot plots of SaCo, for a CNN, time series and text. Occlusion is close to one on all three, Random lies at zero, and the other explainers lie between; on text all are close to one."}} tags=["hide-input", "answer"]
 estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"])
 run.save(estimates, "estimates")
 deep = [len(explainers[kind]) + 1 for kind in explained]
 figure, panels = plt.subplots(3, 1, figsize=(4.8, 1.4 + 0.24 * sum(deep)), height_ratios=deep, sharex=True)
 for axes, (kind, task) in zip(panels, explained.items(), strict=True):
-    of = estimates[(estimates["dataset"] == task.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
-    colours = [plots.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
-    axes.hlines(of["explainer"], of["low"], of["high"], color=colours)
-    axes.scatter(of["mean"], of["explainer"], color=colours)
+    of = estimates[(estimates["dataset"] == task.dataset) & (estimates["metric"] == "SaCo")].set_index("explainer")
+    groups = {"SaCo": of.drop(RANDOM), "Random": of.loc[[RANDOM]]}
+    plots.forest(axes, [*of.index], groups, [plots.COLOURS[name] for name in groups])
     axes.axvline(0, color="0.3", linewidth=0.8)
     axes.set_title(", ".join(what[kind][:2]), fontsize="small")
-    axes.set_ylim(-0.6, len(of) - 0.4)
-    axes.tick_params(labelsize="small")
-    axes.grid(axis="y", visible=False)
 panels[-1].set_xlabel("SaCo")
 plots.show(figure)
 
@@ -287,7 +283,7 @@ Markdown(
 # as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse. The
 # correlations keep their signs.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs; a bar without one rests on too few inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (others). Lines: 95 % intervals over the inputs; a point without one rests on too few inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six dot plots of rank correlations, three kinds of data by two ways of ranking. SaCo correlates little with AUC, AOPC, LOdds and Comp., mostly below 0.3; for explainers of series and text those four agree better with each other."}} tags=["hide-input"]
 better = {name: METRICS[name].better for name in names}
 bars = {name: [("SaCo", name)] for name in names[1:]} | {"others": list(itertools.combinations(names[1:], 2))}
 readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.explainers_ranked}
@@ -296,18 +292,15 @@ rows = []
 for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
     for axes, (kind, task) in zip(of_reading, explained.items(), strict=True):
         own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=task.dataset) for p in bars.values()]
-        value, low, high = torch.tensor([[float(x) for x in e.shown] for e in own]).T
-        rows += [(kind, ranked, bar, *map(float, e.shown)) for bar, e in zip(bars, own, strict=True)]
-        axes.bar(list(bars), value, color=[plots.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
-        axes.vlines(list(bars), low, high, color="0.2", linewidth=1.5)
-        axes.axhline(0, color="0.3", linewidth=0.8)
-        axes.tick_params(labelsize="small")
-        axes.tick_params(axis="x", rotation=45)
-        axes.grid(axis="x", visible=False)
+        of = pd.DataFrame([tables.interval(e) for e in own], list(bars))
+        rows.append(of[["mean", "low", "high"]].rename_axis("pair").reset_index().assign(kind=kind, ranked=ranked))
+        plots.forest(axes, list(bars), {"": of}, [plots.COLOURS["SaCo"]])
+        axes.axvline(0, color="0.3", linewidth=0.8)
     of_reading[0].set_ylabel(ranked)
 for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
-run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
+figure.supxlabel("rank correlation", fontsize="medium")
+run.save(pd.concat(rows)[["kind", "ranked", "pair", "mean", "low", "high"]], "relations")
 plots.show(figure, least=30)
 
 # %% [markdown]

@@ -210,8 +210,7 @@ for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
         axes.tick_params(labelsize="small")
 grid[1, 0].set_ylabel("salience")
 grid[2, 0].set_ylabel("loss of confidence")
-keys = grid[2, 0].get_legend_handles_labels()
-figure.legend(*keys, fontsize="small", loc="lower right", bbox_to_anchor=(1, -0.04), ncols=2)
+plots.key(figure, grid[2, 0], loc="outside lower right")
 plots.show(figure)
 
 # %% tags=["hide-input"]

@@ -42,7 +42,6 @@ import itertools
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
 from IPython.display import Markdown
 
@@ -149,24 +148,20 @@ relations = run.table(
     again=lambda: related(within, first_pairs),
 )
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Bars: SaCo with each of the other four, the mean of the six pairs without SaCo (grey), and SaCo with itself, cut into one group less (light). Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three bar charts of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked."}} tags=["hide-input", "answer"]
-figure, panels = plt.subplots(1, 3, figsize=(7.3, 3.6), sharey=True)
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Rows: SaCo with each of the other four, the mean of the six pairs without SaCo (others), and SaCo with itself, cut into one group less. Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three dot plots of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked. SaCo correlates weakly with the other four, 0.15 to 0.42, and strongly with itself, cut into one group less."}} tags=["hide-input", "answer"]
+figure, panels = plt.subplots(1, 3, figsize=(7.3, 2.6), sharey=True)
 titles = {signed: "ranking the images", magnitude: "the same, magnitudes", within: "ranking the explainers"}
 lowest, highest, among = published.load("saco_metric_correlation")["value"].tolist()
-colours = [plots.COLOURS["SaCo"]] * 4 + ["0.55", "0.85"]
+rows = [*compared[1:], "others", recut]
 for axes, (ranked, title) in zip(panels, titles.items(), strict=True):
-    of = relations[relations["ranked"] == ranked].set_index("pair").loc[list(bars)]
-    axes.bar(range(len(of)), of["mean"], color=colours, width=0.65)
-    axes.vlines(range(len(of)), of["low"], of["high"], color="0.2", linewidth=1.5)
-    axes.axhline(0, color="0.3", linewidth=0.8)
-    axes.set_xticks(range(len(of)), [*compared[1:], "others", recut], rotation=45, ha="right", fontsize="small")
+    of = relations[relations["ranked"] == ranked].set_index("pair").loc[list(bars)].set_axis(rows)
+    plots.forest(axes, rows, {"": of}, [plots.COLOURS["SaCo"]])
+    axes.axvline(0, color="0.3", linewidth=0.8)
     axes.set_title(title, fontsize="small")
-    axes.set(ylim=(min(-0.3, relations["low"].min() - 0.05), 1))
-    axes.grid(axis="x", visible=False)
+    axes.set(xlabel="rank correlation", xlim=(min(-0.3, relations["low"].min() - 0.05), 1))
 for axes in panels[:2]:
-    axes.hlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)
-    axes.hlines(among, 3.6, 4.4, color="0.35", linestyle="--", linewidth=1)
-panels[0].set_ylabel("rank correlation")
+    axes.vlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)
+    axes.vlines(among, 3.6, 4.4, color="0.35", linestyle="--", linewidth=1)
 plots.show(figure, least=30)
 
 # %% [markdown]
@@ -177,19 +172,17 @@ plots.show(figure, least=30)
 # %% tags=["hide-input"]
 printed = pd.DataFrame({"ranked": [signed, magnitude], "pair": "mean of the others", "mean": among})
 shown = {"published": printed, "measured": relations[relations["pair"].isin(bars)]}
-tables.styled(tables.side_by_side(shown, rows=["pair"], columns=["ranked"], order=[*bars, *readings]))
+tables.compared(shown, rows=["pair"], columns=["ranked"], order=[*bars, *readings])
 
-# %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp. AOPC and LOdds rank nearly alike; SaCo correlates weakly with all."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.2))
 for axes, ranked in zip(panels, (signed, within), strict=True):
     of = relations[relations["ranked"] == ranked].set_index("pair")["mean"]
     square = pd.DataFrame(index=compared, columns=compared, dtype=float)
     for a, b in pairs:
         square.loc[a, b] = square.loc[b, a] = of[f"{a}, {b}"]
-    sns.heatmap(square, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, linewidths=1.5, cbar=False, ax=axes)
+    plots.heat(axes, square)
     axes.set(title=titles[ranked])
-    axes.tick_params(axis="y", rotation=0)
-    axes.grid(False)
 plots.show(figure, least=30)
 
 # %% [markdown]

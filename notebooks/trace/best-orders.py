@@ -175,9 +175,9 @@ def short(block):
 brief = Scores([short(block) for block in shares])
 MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
 of_share = {OPTIMUM: MEAN_SHARE, BOUND: MEAN_SHARE, ESTIMATE: Statistic(stats.mean)}  # an estimate may be too low
-certain = {name: of_share[of["metric"]] for name, of in kinds.items()}
+certain = {name: of | {"of": of_share[of["metric"]]} for name, of in kinds.items()}
 look = {"row": "network", "label": "share", "marks": {1: "all of it"}}
-plots.dots(brief, kinds, statistics=certain, **look, explainer="best")
+plots.dots(brief, certain, **look, explainer="best")
 
 # %% [markdown]
 # A share of the optimum says it exactly. The share of the bound of an order that is better than chance is the least that it can be. A share

@@ -137,17 +137,11 @@ BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
 figure, grid = plt.subplots(1, len(scores.labels("level")), figsize=(7.3, 3), sharey=True, squeeze=False)
 for axes, count in zip(grid[0], sorted(scores.labels("level")), strict=True):
-    for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
-        parts = [optimum.part_of_best(criterion, name, top) for name in searches]
-        pooled = [stats.estimate(scores, part, level=count).pooled for part in parts]
-        value, low, high = torch.tensor([[float(x) for x in of] for of in pooled]).T
-        ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)
-        places = [k + offset for k in range(len(searches))]
-        axes.errorbar(value, places, xerr=ends, fmt=marker, capsize=2, label=criterion)
+    parts = {c: [optimum.part_of_best(c, name, top) for name in searches] for c, top in BEST.items()}
+    ahead = {c: [tables.interval(stats.estimate(scores, of, level=count)) for of in own] for c, own in parts.items()}
+    plots.forest(axes, searches, {criterion: pd.DataFrame(of, searches) for criterion, of in ahead.items()})
     axes.set(title=f"t = {count:.0f}", xlabel="part of the best")
     axes.axvline(0, color="0.4", linewidth=1)
-grid[0, 0].set_yticks(range(len(searches)), searches)
-grid[0, 0].invert_yaxis()
 plots.key(figure, grid[0, 0])
 plots.show(figure)
 

@@ -229,12 +229,8 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Mean probability of the class (above) and mean logit of the class (below) as patches are removed, the least relevant first (LeRF, higher is better) or the most relevant first (MoRF, lower is better), with 95 % intervals over the images. Explainers are thin lines, all in one colour but the best of them.", "name": "tr-curves"}, "image": {"alt": "Four line charts, LeRF and MoRF of the probability and of the logit: number of removed patches against the answer, for TRACE, greedy search, the best explainer, the other explainers and a random order."}} tags=["hide-input"]
 share = {cell["explainer"]: e for cell, e in stats.summary(scores, ["explainer"], metric=optimum.SHARE)}
 leader = max(explainers, key=lambda name: float(share[name]))
-looks = {
-    "TRACE-p": ("C3", 2.4, "-"),
-    "Greedy-Le": ("C1", 1.6, "--"),
-    leader: ("C0", 1.8, "-"),
-    "Random": ("0.25", 1.4, ":"),
-} | {name: ("0.7", 0.9, "-") for name in explainers if name != leader}
+looks = {"TRACE-p": ("C3", 2.4, "-"), "Greedy-Le": ("C1", 1.6, "--"), leader: ("C0", 1.8, "-")}
+looks |= {"Random": ("0.25", 1.4, ":")} | {name: ("0.7", 0.9, "-") for name in explainers if name != leader}
 figure, grid = plt.subplots(2, 2, figsize=(8, 6), sharex=True, sharey="row")
 panels = itertools.product(LEFT, ("LeRF", "MoRF"))
 for axes, (metric, way) in zip(grid.flat, panels, strict=True):
@@ -243,23 +239,14 @@ for axes, (metric, way) in zip(grid.flat, panels, strict=True):
         curve = stats.estimate(scores, average, metric=metric.format(way), explainer=name)
         removed = [size * features if way == "MoRF" else (1 - size) * features for size in kept]
         label = name if colour != "0.7" else ("" if name != [*looks][-1] else "other explainers")
-        axes.plot(
-            removed,
-            curve.value,
-            color=colour,
-            linewidth=linewidth,
-            linestyle=style,
-            label=label or None,
-            zorder=2 + linewidth,
-        )
-        if colour != "0.7":
-            axes.fill_between(removed, *curve.shown[1:], color=colour, alpha=0.12, linewidth=0)
+        look = {"color": colour, "linewidth": linewidth, "linestyle": style, "label": label or None}
+        draw, of = (axes.plot, curve.value) if colour == "0.7" else (partial(plots.band, axes), curve)
+        draw(removed, of, zorder=2 + linewidth, **look)
     axes.set_title(f"{way}, {LEFT[metric].__name__}")
 for row, output in zip(grid, LEFT.values(), strict=True):
     row[0].set_ylabel(f"{output.__name__} of the class")
-for axes in grid[-1]:
-    axes.set_xlabel("removed patches")
-figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 0.02))
+figure.supxlabel("removed patches", fontsize="medium")
+plots.key(figure, grid[0, 0])
 plots.show(figure)
 
 # %% [markdown]
@@ -301,7 +288,7 @@ apart = tables.paired(scores, ["explainer"], metric="LeRF - MoRF")  # parts of o
 own = tables.marked(measured(scores), ["quantity"], 1, apart, aside=searched)  # which are no rivals
 sources = {"published": printed, "measured": own}
 order = [*searched, *explainers, "Random"]
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["quantity"], order=order))
+tables.compared(sources, rows=["explainer"], columns=["quantity"], order=order)
 
 # %% tags=["hide-input"]
 rival = stats.estimate(

@@ -319,7 +319,7 @@ def parts(scores):
 
 sources = {"published": printed, "measured": parts(scores)}
 order = ["six networks", BEST, "TRACE-p", "TRACE-y", "Greedy-Le", *explainers, "Random"]
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["network"], order=order))
+tables.compared(sources, rows=["explainer"], columns=["network"], order=order)
 
 # %% tags=["hide-input"]
 left_out = [name for name in networks if name not in logits_searched]

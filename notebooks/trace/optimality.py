@@ -177,7 +177,7 @@ for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "l
         draw, of = (partial(plots.band, axes), curve) if bound else (axes.plot, curve.value)
         draw(range(len(curve.value)), of, linestyle=style, label=f"{explainer}, {criterion}", **look)
     axes.set(xlabel="removed patches", ylabel=title[:-5], title=title)
-figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
+plots.key(figure, axes)
 plots.show(figure)
 
 # %% [markdown]

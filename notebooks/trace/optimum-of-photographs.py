@@ -146,8 +146,8 @@ if whole:
 
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of each order as a part of the best order's, mean over the photographs with its 95 % interval. 1 is the optimum, 0 is chance.", "name": "tr-optimum-photographs"}, "image": {"alt": "Dot plot, a row for each search and explanation: the part of the optimum that its order reaches, searches close to 1 above the explanations."}} tags=["hide-input"]
 PARTS = stats.Statistic(stats.mean, within=(-1.0, 1.0))
-of_all = {"photographs": {"metric": PART}}
-plots.dots(reached, of_all, label="part of the optimum", statistics={"photographs": PARTS}) if whole else None
+of_all = {"photographs": {"metric": PART, "of": PARTS}}
+plots.dots(reached, of_all, label="part of the optimum") if whole else None
 
 # %% tags=["hide-input", "answer"]
 said = []
