@@ -554,10 +554,10 @@ def page_faults(name: str, profile: str) -> list[str]:
     if found := records.faults(folder):
         return found
     page, record = nbformat.read(path, as_version=4), json.loads((folder / "provenance.json").read_text("utf-8"))
-    if provenance.digest(provenance.cells(page)) != record["notebook_sha256"]:
-        return ["the code on the page is not the code that made its tables"]
-    same = page.metadata.get("faithlab") == provenance.page_identity(record)
-    return [] if same else ["the page and its tables are of different runs"]
+    if page.metadata.get("faithlab") != provenance.page_identity(record):
+        return ["the page and its tables are of different runs"]
+    same = provenance.digest(provenance.cells(page)) == record["notebook_sha256"]
+    return [] if same else ["the code on the page is not the code that made its tables"]
 
 
 def remedy(names: list[str], profile: str) -> str:
