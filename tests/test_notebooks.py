@@ -18,7 +18,7 @@ from faithstudy import execute, paths, profiles, records, run
 from faithstudy.claims.parts import PAIRED
 from faithstudy.data import datasets, imagenet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("warm_kernels")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("kernel_starts_warm")]
 
 REQUIRED = {
     "notebook": str,

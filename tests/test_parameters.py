@@ -518,7 +518,7 @@ def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, kern
     script.write_text(text.replace('photographs = "imagenet-foolbox"\n', ""))
     assert execute.main(["mine"]) == 1
     error = capsys.readouterr().err
-    assert "mine: its kernel was killed in the cell above, most likely because memory ran out: 4000 MB" in error
+    assert "mine: its kernel ended in the cell above. If nobody stopped it, memory ran out: 4000 MB" in error
     assert "make book CORES=1" in error
     assert "Traceback" not in error
     (copy,) = paths.build().rglob("mine.failed.ipynb")

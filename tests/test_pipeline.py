@@ -155,8 +155,7 @@ class Project:
         self, profile: str = "quick", goal: tuple[str, ...] = ("book",), *, cold: bool = False
     ) -> subprocess.Popen:
         return subprocess.Popen(
-            # Pages that import nothing are done before a server of kernels has loaded its libraries.
-            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM="],
+            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2"],
             cwd=self.folder,
             env=self.environment(cold=cold),
             stdout=subprocess.PIPE,
@@ -178,13 +177,13 @@ class Project:
         ran = sorted(log.read_text().splitlines()) if log.exists() else []
         return ran + (["book"] if page.stat().st_mtime_ns != before else [])
 
-    def stale(self, profile: str = "quick", *config: str, cold: bool = False) -> list[str]:
+    def stale(self, profile: str = "quick", *, cold: bool = False, **asked: str) -> list[str]:
         """What a build would run, in the words of `make`, without running it; with what is not the profile's."""
         asks = ["snakemake", "--nolock", "--workflow-profile", "none", "--cores", "2", "--dry-run"]
         ran = subprocess.run(
-            [*asks, "--config", f"profile={profile}", *config],
+            [*asks, "--config", f"profile={profile}"],
             cwd=self.folder,
-            env=self.environment(cold=cold),
+            env=self.environment(cold=cold) | {f"FAITHLAB_{name.upper()}": text for name, text in asked.items()},
             capture_output=True,
             text=True,
         )
@@ -253,7 +252,7 @@ def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alo
     assert "Nothing to be done" in again.communicate()[0]
     assert again.returncode == 0
 
-    assert project.stale("quick", "notebook=a", "params=size=5") == ["a +size=5"]
+    assert project.stale("quick", notebook="a", params="size=5") == ["a +size=5"]
 
     wrong = project.start(goal=("notebook", "NAME=part/b", "PARAMS=sise=4"))
     output = wrong.communicate()[0]

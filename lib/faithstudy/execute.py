@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
-import functools
+import errno
 import itertools
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,55 +19,22 @@ import jupytext
 import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
-from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithstudy import kernels, paths, profiles, provenance
+from faithstudy import paths, profiles, provenance
 from faithstudy.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
 KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
 
 
+NO_SPACE = "No space is left there. Free some, or build elsewhere: FAITHLAB_BUILD=<folder> make ..."
+"""Said with the name of the file that could not be written."""
+
+
 class CellError(RuntimeError):
     """A cell of a notebook raised; the message is its traceback and the place of the partly executed copy."""
-
-
-class _Engine(NBClientEngine):
-    """Writes the copy when a cell of code begins, with all that is before it, and at the end.
-
-    papermill's own writes it when a cell ends, too, and for every cell of text: all of it, four times as often, and
-    each time copies and validates it and lays it out in lines.
-    """
-
-    NAME = "faithlab"
-
-    @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-        started, completed = nb_man.cell_start, nb_man.cell_complete
-
-        def save(**_):
-            Path(nb_man.output_path).write_text(json.dumps(nb_man.nb), encoding="utf-8")
-
-        def unsaved(step, *arguments, **named):
-            nb_man.save = lambda **_: None
-            try:
-                step(*arguments, **named)
-            finally:
-                nb_man.save = save
-
-        def start(cell, cell_index=None, **named):
-            if cell.cell_type == "code":
-                started(cell, cell_index, **named)
-            else:
-                unsaved(started, cell, cell_index, **named)
-
-        nb_man.save, nb_man.cell_start, nb_man.cell_complete = save, start, functools.partial(unsaved, completed)
-        super().execute_managed_notebook(nb_man, kernel_name, **options)
-
-
-papermill_engines.register(_Engine.NAME, _Engine)
 
 
 def execute(
@@ -104,64 +72,54 @@ def execute(
         profiles.require_files({name: parameters})
     built = paths.executed(name, label)
     out = Path(out) if out else built
-    notebook = jupytext.read(paths.script(name))
-    code = provenance.digest(provenance.cells(notebook))
-    known = provenance.identity(name, parameters, code, provenance.library())
     pipeline = out.resolve() == built.resolve()
     if part and not (pipeline and 0 <= part[0] <= part[1] > 0):
         raise ValueError(f"--part takes I and N with 0 <= I <= N, and no --out, but got {part[0]} {part[1]}.")
     if pipeline:  # else the run says it itself
         provenance.warn()
-    for index, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{index}"  # jupytext draws random ids
-    given = {k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]}
+    notebook = jupytext.read(paths.script(name))
+    code = provenance.digest(provenance.cells(notebook))
+    known = provenance.identity(name, parameters, code, provenance.library())
+    said = known | {"given": sorted(overrides or ())} | ({"part": part} if part else {})
+    announced = provenance.announced(name, said) if pipeline else contextlib.nullcontext()
     failed = out.with_suffix(f".part-{part[0]}-of-{part[1]}.failed.ipynb" if part else ".failed.ipynb")
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        said = {"given": sorted(overrides or ())} | ({"part": part} if part else {})
-        announced = provenance.announced(name, known | said) if pipeline else contextlib.nullcontext()
         with announced, gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
-            ran = papermill.execute_notebook(
+            page = papermill.execute_notebook(
                 notebook,
-                str(failed),
-                parameters=given,
-                engine_name=_Engine.NAME,
+                failed,
+                parameters={k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]},
                 kernel_name="python3",
-                cwd=str(paths.root()),
+                cwd=paths.root(),
                 progress_bar=False,
                 shutdown_kernel="immediate",
                 # Progress bars of the notebook, where there is somebody to see them.
                 stderr_file=sys.stderr if sys.stderr.isatty() else None,
-                on_cell_start=_announcer(name, notebook),
-                record_timing=False,
+                on_cell_start=_announcer(name),
                 # Sockets of this kernel's own: no port is open, and two kernels at once do not take each other's.
                 config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
-                **({"kernel_manager_class": kernels.Manager} if kernels.wanted() else {}),
             )
     except PapermillExecutionError as error:
         if part and error.ename == provenance.PartMade.__name__:
             failed.unlink()
             return None
-        raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
+        full = f"\n{NO_SPACE}" if f"[Errno {errno.ENOSPC}]" in error.evalue else ""
+        raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}{full}") from None
     except DeadKernelError:
-        raise CellError(_killed(name)) from None
-    page = _comparable(ran)
+        raise CellError(
+            f"{name}: its kernel ended in the cell above. If nobody stopped it, memory ran out:"
+            f" {profiles.needs(name).memory} MB is what notebooks/profiles.yml expects it to take. On one machine, run"
+            f" one notebook at a time (make book CORES=1), or this one with less: make notebook NAME={name} PARAMS=..."
+            " On a cluster, raise its  memory:  there, which is what its job asks for."
+        ) from None
+    page = _comparable(page)
     tables = paths.results(name, label if pipeline else f"{label}+{provenance.BY_HAND}")
     page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"] if pipeline else None))
     paths.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
     return out
-
-
-def _killed(name: str) -> str:
-    """What to say where a kernel ended in the middle of a cell."""
-    return (
-        f"{name}: its kernel was killed in the cell above, most likely because memory ran out:"
-        f" {profiles.needs(name).memory} MB is what notebooks/profiles.yml expects it to take. On one machine, run one"
-        f" notebook at a time (make book CORES=1), or this one with less: make notebook NAME={name} PARAMS=..."
-        " On a cluster, raise its  memory:  there, which is what its job asks for."
-    )
 
 
 def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
@@ -176,18 +134,12 @@ def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
     return provenance.page_identity(record)
 
 
-def _announcer(name: str, notebook: nbformat.NotebookNode):
-    """A callback that prints one line per code cell: how far the run is, and under which heading."""
-    headings, heading = {}, ""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            heading = next((s.lstrip("# ") for s in cell.source.splitlines() if s.startswith("#")), heading)
-        headings[cell.id] = heading
-    code = [cell.id for cell in notebook.cells if cell.cell_type == "code"]
+def _announcer(name: str):
+    """A callback that prints each heading of a page as the run reaches it."""
 
     def announce(cell, cell_index):
-        if cell.get("id") in code:  # the injected cell is not
-            print(f"{name}  {code.index(cell.id) + 1}/{len(code)}  {headings[cell.id]}", file=sys.stderr)
+        if cell.cell_type == "markdown" and cell.source.startswith("#"):
+            print(f"{name}  {cell.source.splitlines()[0].lstrip('# ')}", file=sys.stderr)
 
     return announce
 
@@ -212,10 +164,11 @@ def gpu() -> Iterator[None]:
         with contextlib.suppress(filelock.Timeout):
             lock.acquire(timeout=1)
             break
-    with lock:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    try:
         yield
-    lock.release()
+    finally:
+        lock.release()
 
 
 def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -227,12 +180,15 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             "language_info": {key: language[key] for key in KEPT_LANGUAGE_INFO if key in language},
         }
     )
+    count = itertools.count()
     for cell in notebook.cells:
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         tags = cell.metadata.pop("tags", [])
-        if "injected-parameters" in tags:
-            cell.id, tags = "injected-parameters", [*tags, "hide-input"]
+        injected = "injected-parameters" in tags
+        cell.id = "injected-parameters" if injected else f"cell-{next(count)}"  # jupytext draws random ids
+        if injected:
+            tags = [*tags, "hide-input"]
             cell.metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
         if tags:
             cell.metadata["tags"] = tags
@@ -271,6 +227,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except CellError as error:
         print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"{error}\n{NO_SPACE}", file=sys.stderr)
         return 1
     print(f"Executed copy: {out}" if out else f"{options.name}: part {options.part[0]} of {options.part[1]} is made")
     return 0

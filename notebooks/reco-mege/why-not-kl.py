@@ -182,7 +182,7 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 by_rates = chance.groupby("rates")["ReCo"]
-printed_paper = pd.concat(published.load(f"consistency_{name}") for name in ("scores", "degradations"))
+printed_paper = pd.concat(published.load(name) for name in ("consistency_scores", "consistency_degradations"))
 printed_paper["condition"] = printed_paper["condition"].fillna("normal")
 printed_paper = printed_paper.drop_duplicates(["measure", "dataset", "model", "condition", "explainer"])
 printed_paper = printed_paper.query("measure == 'ReCo'")["value"]
