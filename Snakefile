@@ -215,8 +215,8 @@ rule ask:
     # Others may wait for networks; a notebook waits for these.
     priority: 5
     shell:
-        "python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE:q} --part {wildcards.part} {wildcards.parts} {params.given}"
+        "python -m faithstudy.execute {wildcards.name:q} --profile {PROFILE:q}"
+        " --part {wildcards.part} {wildcards.parts} {params.given}"
 
 
 rule notebook:
@@ -238,8 +238,7 @@ rule notebook:
     message:
         "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
-        "python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE:q} --out {output.executed:q} {params.given}"
+        "python -m faithstudy.execute {wildcards.name:q} --profile {PROFILE:q} {params.given}"
 
 
 rule book:

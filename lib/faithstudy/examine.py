@@ -84,7 +84,7 @@ def examine(
             file=sys.stderr,
         )
     label = profiles.label(PAGE, profile, parameters, overrides)
-    notebook = execute.execute(PAGE, profile, None, overrides)
+    notebook = execute.execute(PAGE, profile, overrides)
     tables = paths.results(PAGE, label)
     found = {"profile": profile, **summary(tables, **given)}
     row = paths.write(tables / "examined.json", json.dumps(found, indent=2) + "\n")

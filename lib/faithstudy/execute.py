@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import errno
+import functools
 import itertools
 import json
 import os
@@ -25,12 +26,27 @@ from traitlets.config import Config
 from faithstudy import paths, profiles, provenance
 from faithstudy.parameters import given as read_parameters
 
-# Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
-KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {
+        "name": "python",
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "pygments_lexer": "ipython3",
+    },
+}
+"""Of an executed copy: nothing that another run of the same code would not write, so that copies can be compared."""
 
 
 NO_SPACE = "No space is left there. Free some, or build elsewhere: FAITHLAB_BUILD=<folder> make ..."
 """Said with the name of the file that could not be written."""
+
+
+KERNEL_ENDED = (
+    "{name}: its kernel ended in the cell above. If nobody stopped it, memory ran out: notebooks/profiles.yml expects"
+    " it to take {memory} MB. On one machine, run one notebook at a time (make book CORES=1), or this one with less:"
+    " make notebook NAME={name} PARAMS=... On a cluster, raise its  memory:  there, which is what its job asks for."
+)
 
 
 class CellError(RuntimeError):
@@ -40,17 +56,14 @@ class CellError(RuntimeError):
 def execute(
     name: str,
     profile: str = "study",
-    out: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     part: tuple[int, int] | None = None,
 ) -> Path | None:
-    """Run a notebook from the repository root and write its executed copy.
+    """Run a notebook from the repository root and write its executed copy into the build folder.
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
         profile: ``smoke``, ``quick``, ``study`` or ``paper``.
-        out: where the executed copy goes; by default into the build folder. Anywhere else it is a run by hand, and its
-            tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.
         part: its number, from 1, and how many there are: make only these blocks of images for the page, see
             `faithstudy.run.Run.table`. Part 0 has no blocks: it makes what all of them need before.
@@ -60,33 +73,28 @@ def execute(
 
     Raises:
         ValueError: a parameter which the notebook does not have, or a value which it cannot have; files of the reader's
-            own that it needs are missing; no such part, or a part of a run by hand.
-        CellError: a cell raised, or none finished the run. The partly executed copy is beside ``out`` as
-            ``<name>.failed.ipynb``.
+            own that it needs are missing; no such part.
+        CellError: a cell raised, or none finished the run. The partly executed copy is beside where the whole one
+            would be, as ``<name>.failed.ipynb``.
     """
-    parameters = profiles.resolve(name, profile, overrides)
-    label = profiles.label(name, profile, parameters, overrides or ())
-    label = paths.RECORDING if provenance.recording() else label
-    kept = label in (paths.PROFILE, paths.RECORDING) and "all" not in provenance.recording()
+    if part and not 0 <= part[0] <= part[1] > 0:
+        raise ValueError(f"--part takes I and N with 0 <= I <= N, but got {part[0]} {part[1]}.")
+    parameters, recording = profiles.resolve(name, profile, overrides), provenance.recording()
+    label = paths.RECORDING if recording else profiles.label(name, profile, parameters, overrides or ())
+    kept = label in (paths.PROFILE, paths.RECORDING) and "all" not in recording
     if not (kept and paths.recorded(name, paths.PROFILE).is_dir()):  # else what needs them is measured already
         profiles.require_files({name: parameters})
-    built = paths.executed(name, label)
-    out = Path(out) if out else built
-    pipeline = out.resolve() == built.resolve()
-    if part and not (pipeline and 0 <= part[0] <= part[1] > 0):
-        raise ValueError(f"--part takes I and N with 0 <= I <= N, and no --out, but got {part[0]} {part[1]}.")
-    if pipeline:  # else the run says it itself
-        provenance.warn()
+    provenance.warn()
     notebook = jupytext.read(paths.script(name))
     code = provenance.digest(provenance.cells(notebook))
     known = provenance.identity(name, parameters, code, provenance.library())
     said = known | {"given": sorted(overrides or ())} | ({"part": part} if part else {})
-    announced = provenance.announced(name, said) if pipeline else contextlib.nullcontext()
+    out = paths.executed(name, label)
     failed = out.with_suffix(f".part-{part[0]}-of-{part[1]}.failed.ipynb" if part else ".failed.ipynb")
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        with announced, gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
+        with provenance.announced(name, said), gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             page = papermill.execute_notebook(
                 notebook,
                 failed,
@@ -97,7 +105,7 @@ def execute(
                 shutdown_kernel="immediate",
                 # Progress bars of the notebook, where there is somebody to see them.
                 stderr_file=sys.stderr if sys.stderr.isatty() else None,
-                on_cell_start=_announcer(name),
+                on_cell_start=functools.partial(_announce, name),
                 # Sockets of this kernel's own: no port is open, and two kernels at once do not take each other's.
                 config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             )
@@ -108,40 +116,31 @@ def execute(
         full = f"\n{NO_SPACE}" if f"[Errno {errno.ENOSPC}]" in error.evalue else ""
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}{full}") from None
     except DeadKernelError:
-        raise CellError(
-            f"{name}: its kernel ended in the cell above. If nobody stopped it, memory ran out:"
-            f" {profiles.needs(name).memory} MB is what notebooks/profiles.yml expects it to take. On one machine, run"
-            f" one notebook at a time (make book CORES=1), or this one with less: make notebook NAME={name} PARAMS=..."
-            " On a cluster, raise its  memory:  there, which is what its job asks for."
-        ) from None
+        raise CellError(KERNEL_ENDED.format(name=name, memory=profiles.needs(name).memory)) from None
     page = _comparable(page)
-    tables = paths.results(name, label if pipeline else f"{label}+{provenance.BY_HAND}")
-    page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"] if pipeline else None))
+    page.metadata["faithlab"] = nbformat.from_dict(_left(name, label, known["run"]))
     paths.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
     return out
 
 
-def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
+def _left(name: str, label: str, run: str) -> dict[str, Any]:
     """The identity of a run by what it has left in the folder of its tables."""
-    path = folder / "provenance.json"
+    path = paths.results(name, label) / "provenance.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if not record or record["run"] != run:
+    if record.get("run") != run:
         raise CellError(
-            f'{name} ran, but left no tables of this run in {folder}. A notebook says  run = Run("{name}", globals())'
-            " after its parameters, which it then leaves as they are, and  run.finish()  at its end."
+            f"{name} ran, but left no tables of this run in {path.parent}. A notebook says"
+            f'  run = Run("{name}", globals())  after its parameters, which it then leaves as they are, and'
+            "  run.finish()  at its end."
         )
     return provenance.page_identity(record)
 
 
-def _announcer(name: str):
-    """A callback that prints each heading of a page as the run reaches it."""
-
-    def announce(cell, cell_index):
-        if cell.cell_type == "markdown" and cell.source.startswith("#"):
-            print(f"{name}  {cell.source.splitlines()[0].lstrip('# ')}", file=sys.stderr)
-
-    return announce
+def _announce(name: str, cell: nbformat.NotebookNode, cell_index: int) -> None:
+    """Print a heading of a page as the run reaches it."""
+    if cell.cell_type == "markdown" and cell.source.startswith("#"):
+        print(f"{name}  {cell.source.splitlines()[0].lstrip('# ')}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -173,25 +172,15 @@ def gpu() -> Iterator[None]:
 
 def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The executed copy without times, paths and hosts, and with the injected parameters folded on the page."""
-    language = notebook.metadata.get("language_info", {})
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {key: language[key] for key in KEPT_LANGUAGE_INFO if key in language},
-        }
-    )
-    count = itertools.count()
-    for cell in notebook.cells:
-        for key in ("papermill", "execution"):
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for index, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{index}"  # jupytext draws random ids
+        tags = cell.metadata.get("tags", [])
+        for key in ("papermill", "execution", *(() if tags else ("tags",))):
             cell.metadata.pop(key, None)
-        tags = cell.metadata.pop("tags", [])
-        injected = "injected-parameters" in tags
-        cell.id = "injected-parameters" if injected else f"cell-{next(count)}"  # jupytext draws random ids
-        if injected:
-            tags = [*tags, "hide-input"]
+        if "injected-parameters" in tags:
+            tags.append("hide-input")
             cell.metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
-        if tags:
-            cell.metadata["tags"] = tags
     return notebook
 
 
@@ -214,14 +203,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faithstudy.execute", description=__doc__)
     parser.add_argument("name", help="notebook, for example f-fidelity/images")
     parser.add_argument("--profile", default=paths.PROFILE, choices=profiles.PROFILES)
-    parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
     parser.add_argument(
         "--part", nargs=2, type=int, metavar=("I", "N"), help="only the I-th of N parts of its images; 0: what all need"
     )
     add_parameter_option(parser)
     options = parser.parse_args(arguments)
     try:
-        out = execute(options.name, options.profile, options.out, read_parameters(options.parameter), options.part)
+        out = execute(options.name, options.profile, read_parameters(options.parameter), options.part)
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
