@@ -378,7 +378,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
 
     # One part waits, and is killed; the others are made, and nothing is published.
     project.write("waits", "")
-    process = project.start()
+    process = project.start(cold=True)
     log = tmp_path / "ran.log"
     made = [tmp_path / f"build/quick/asked/a/{part}-of-2" for part in (0, 1)]
     deadline = time.monotonic() + 300
@@ -386,7 +386,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)  # which kills what has started warm
+    os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     assert not (tmp_path / "build/quick/results/a").exists()
     assert log.read_text().count("images") == 2

@@ -153,8 +153,8 @@ _version = functools.cache(metadata.version)
 def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
-    Modules, published tables that the script or one of the modules names in quotes, its own recorded tables and those
-    of pages that it names, what says which networks of its data ship, and a reader's own metrics with their neighbours.
+    Modules, published tables that the script or one of the modules names in quotes, its own recorded tables, those of
+    pages that it names and the scripts of these, what says which networks of its data ship, and a reader's own metrics with their neighbours.
 
     Args:
         name: the notebook.
@@ -167,7 +167,7 @@ def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     for record in (root / "data/results").rglob("provenance.json"):
         page = record.parent.relative_to(root / "data/results").as_posix().partition("/")[2]
         if page in _names(root / script) | {name}:
-            found += [table.relative_to(root).as_posix() for table in record.parent.iterdir()]
+            found += [f"notebooks/{page}.py", *(of.relative_to(root).as_posix() for of in record.parent.iterdir())]
     for data in profiles.needs(name).data:
         found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{data}-*.json")]
     own = [str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))]
