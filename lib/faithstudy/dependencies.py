@@ -154,7 +154,8 @@ def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
     Modules, published tables that the script or one of the modules names in quotes, its own recorded tables, those of
-    pages that it names and the scripts of these, what says which networks of its data ship, and a reader's own metrics with their neighbours.
+    pages that it names and the scripts of these, what says which networks of its data ship, and a reader's own metrics
+    with their neighbours.
 
     Args:
         name: the notebook.

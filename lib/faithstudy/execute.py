@@ -28,12 +28,7 @@ from faithstudy.parameters import given as read_parameters
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {
-        "name": "python",
-        "file_extension": ".py",
-        "mimetype": "text/x-python",
-        "pygments_lexer": "ipython3",
-    },
+    "language_info": {"name": "python", "file_extension": ".py", "pygments_lexer": "ipython3"},
 }
 """Of an executed copy: nothing that another run of the same code would not write, so that copies can be compared."""
 
@@ -175,11 +170,10 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     notebook.metadata = nbformat.from_dict(METADATA)
     for index, cell in enumerate(notebook.cells):
         cell.id = f"cell-{index}"  # jupytext draws random ids
-        tags = cell.metadata.get("tags", [])
-        for key in ("papermill", "execution", *(() if tags else ("tags",))):
+        for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
-        if "injected-parameters" in tags:
-            tags.append("hide-input")
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.metadata["tags"].append("hide-input")
             cell.metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
     return notebook
 
@@ -187,15 +181,8 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def add_parameter_option(parser: argparse.ArgumentParser) -> None:
     """Add ``-p NAME VALUE``, which may be given several times, to a command line."""
     parser._negative_number_matcher = re.compile(r"-\.?\d")  # as of Python 3.14: -1e-3 is a number, no option
-    parser.add_argument(
-        "-p",
-        "--parameter",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "VALUE"),
-        help="a parameter that differs from the profile's; the value is read as YAML",
-    )
+    about = {"metavar": ("NAME", "VALUE"), "help": "a parameter that differs from the profile's; the value is YAML"}
+    parser.add_argument("-p", "--parameter", nargs=2, action="append", default=[], **about)
 
 
 def main(arguments: list[str] | None = None) -> int:
