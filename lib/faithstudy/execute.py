@@ -33,8 +33,7 @@ METADATA = {
 """Of an executed copy: nothing that another run of the same code would not write, so that copies can be compared."""
 
 
-NO_SPACE = "No space is left there. Free some, or build elsewhere: FAITHLAB_BUILD=<folder> make ..."
-"""Said with the name of the file that could not be written."""
+NO_SPACE = "No space is left, most likely in {build}. Free some, or build elsewhere: FAITHLAB_BUILD=<folder> make ..."
 
 
 KERNEL_ENDED = (
@@ -108,7 +107,7 @@ def execute(
         if part and error.ename == provenance.PartMade.__name__:
             failed.unlink()
             return None
-        full = f"\n{NO_SPACE}" if f"[Errno {errno.ENOSPC}]" in error.evalue else ""
+        full = f"\n{NO_SPACE.format(build=paths.build())}" if f"[Errno {errno.ENOSPC}]" in error.evalue else ""
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}{full}") from None
     except DeadKernelError:
         raise CellError(KERNEL_ENDED.format(name=name, memory=profiles.needs(name).memory)) from None
@@ -208,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        print(f"{error}\n{NO_SPACE}", file=sys.stderr)
+        print(f"{error}\n{NO_SPACE.format(build=paths.build())}", file=sys.stderr)
         return 1
     print(f"Executed copy: {out}" if out else f"{options.name}: part {options.part[0]} of {options.part[1]} is made")
     return 0
