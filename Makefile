@@ -97,8 +97,10 @@ endif
 
 environment: $(READY)  ## the environment alone
 
+# Snakemake looks for free cores as often as the timespan says, once more for every job that has ended: at its default of a
+# second that took a fifth of a core towards the end of a book.
 book: $(READY)  ## run what is stale and build the book (PROFILE=study)
-	@$(SNAKEMAKE)
+	@$(SNAKEMAKE) --max-jobs-per-timespan 100/5s
 	@echo 'The book:' $(HTML)/index.html
 
 preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)
