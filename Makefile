@@ -39,23 +39,23 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 export VIRTUAL_ENV := $(abspath $(VENV))
 endif
 
-HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
+# One word of a recipe, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
+HTML = $(call quoted,$(FAITHLAB_BUILD)/$(PROFILE)/html)
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
 # slurm: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
 CLUSTER ?=
 ifneq ($(CLUSTER),)
 unexport FAITHLAB_GPUS
-WHERE = --workflow-profile notebooks/cluster/$(CLUSTER)
+WHERE = --workflow-profile $(call quoted,notebooks/cluster/$(CLUSTER))
 else
-# It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
-# second that took a fifth of a core towards the end of a build.
-# Kernels of a whole book are forks of a process that has loaded the libraries: see lib/faithstudy/kernels.py.
-WARM = FAITHLAB_WARM=1
-WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
+WHERE = --workflow-profile none --cores $(CORES) \
 	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
 endif
-SNAKEMAKE = python -m faithstudy.pipeline $(WHERE) --rerun-triggers mtime params --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+# One notebook, its parameters and the tables to record are told in the environment: Snakemake would read them as YAML.
+SNAKEMAKE = snakemake $(WHERE) --rerun-triggers mtime params --rerun-incomplete --keep-going --quiet host \
+	--config profile=$(call quoted,$(PROFILE))
 
 .DEFAULT_GOAL := help
 .PHONY: help environment book preflight notebook record examine retrain test test-foreign check lint sync lab lock unlock clean
@@ -97,24 +97,26 @@ endif
 
 environment: $(READY)  ## the environment alone
 
+# Snakemake looks for free cores as often as the timespan says, once more for every job that has ended: at its default of a
+# second that took a fifth of a core towards the end of a book.
 book: $(READY)  ## run what is stale and build the book (PROFILE=study)
-	@$(WARM) $(SNAKEMAKE)
-	@echo 'The book: $(HTML)/index.html'
+	@$(SNAKEMAKE) --max-jobs-per-timespan 100/5s
+	@echo 'The book:' $(HTML)/index.html
 
 preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)
-	@python -m faithstudy.preflight --profile $(PROFILE) --cluster '$(CLUSTER)'
+	@python -m faithstudy.preflight --profile $(call quoted,$(PROFILE)) --cluster $(call quoted,$(CLUSTER))
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
-	@$(SNAKEMAKE) notebook="$$NAME" params="$$PARAMS"
+	@FAITHLAB_NOTEBOOK="$$NAME" FAITHLAB_PARAMS="$$PARAMS" $(SNAKEMAKE)
 
 record: $(READY)  ## measure a page's tables anew, and record them: make record NAME=saco/random (TABLES="scores ends")
 	@test -n "$$NAME" || { echo 'Which one? make record NAME=f-fidelity/images'; exit 2; }
-	@$(SNAKEMAKE) notebook="$$NAME" record="$${TABLES:-all}"
+	@FAITHLAB_NOTEBOOK="$$NAME" FAITHLAB_RECORD="$${TABLES:-all}" $(SNAKEMAKE)
 	@python -m faithstudy.records promote "$$NAME"
 
 examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
-	@python -m faithstudy.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
+	@python -m faithstudy.examine --profile $(call quoted,$(PROFILE)) --metric "$$METRIC" --explainer "$$EXPLAINER" \
 		--model "$$MODEL" --data "$$DATA" --params "$$PARAMS"
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
@@ -130,7 +132,7 @@ test-foreign: $(READY)  ## what rounding could decide, tested with the rounding 
 	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest -n auto --dist worksteal --foreign $(FOREIGN)
 
 check: $(READY)  ## open every page of the built book in a browser (needs chromium; ONLY=book)
-	@python tests/check_book.py $(HTML) --only '$(ONLY)'
+	@python tests/check_book.py $(HTML) --only $(call quoted,$(ONLY))
 
 lint: $(READY)  ## style, format, and that imports point downward
 	@ruff check lib tests notebooks book
@@ -151,8 +153,8 @@ lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
 		uv pip compile - --no-deps --universal --python-version 3.11 --default-index $(TORCH_INDEX) --upgrade \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements-cpu.lock
 
-unlock: $(READY)  ## where Snakemake itself says that the folder is locked (make book needs no lock of its)
-	@snakemake --cores 1 --config profile=$(PROFILE) --unlock
+unlock: $(READY)  ## after a build was killed, where Snakemake says that the folder is locked
+	@$(SNAKEMAKE) --unlock
 
 clean:  ## remove everything that was built; data sets and trained weights stay in the cache
 	rm -rf $(FAITHLAB_BUILD) .snakemake

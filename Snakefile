@@ -11,18 +11,12 @@ import hashlib
 import os
 import shlex
 import sys
-import threading
 from pathlib import Path
-from urllib.parse import unquote
-
-import yaml
 
 from faithstudy import dependencies, pairs, parameters, paths, profiles, weights
 
 PROFILE = config.get("profile", "study")
-RECORD = bool(config.get("record"))  # make record: the tables of one notebook are measured anew
-if RECORD:
-    os.environ["FAITHLAB_RECORD"] = unquote(str(config["record"]))
+RECORD = bool(os.environ.get("FAITHLAB_RECORD"))  # make record: the tables of one notebook are measured anew
 MEASURED = RECORD or PROFILE != paths.PROFILE  # else pages show what is recorded
 BUILD = os.path.relpath(paths.build())
 BOOK = f"{BUILD}/{PROFILE}"
@@ -43,9 +37,8 @@ SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/**/*.py", "data/*
 NOTEBOOKS = paths.pages()
 RECORDED = {name for name in NOTEBOOKS if paths.recorded(name, paths.PROFILE).is_dir()}
 
-# Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
-ONE = unquote(str(config.get("notebook") or ""))
-WRITTEN = unquote(str(config.get("params") or ""))  # as faithstudy.pipeline quotes them
+# Or one notebook with parameters of your own, which the Makefile puts into the environment.
+ONE = os.environ.get("FAITHLAB_NOTEBOOK", "")
 
 
 def resolved(name, run):
@@ -77,7 +70,7 @@ def threads(alone=False):
 
 # What is wrong with the parameters is said in a few lines, before Snakemake says anything.
 try:
-    GIVEN = parameters.split(WRITTEN)
+    GIVEN = parameters.split(os.environ.get("FAITHLAB_PARAMS", ""))
     BASE = paths.RECORDING if RECORD else PROFILE  # the folder of runs whose parameters are the profile's
     MEASURED = MEASURED or bool(GIVEN)
     if ONE:
@@ -109,21 +102,6 @@ onstart:
         if not ONE:
             print(f"What needs none of these runs alone: make notebook NAME=... PROFILE={PROFILE}", file=sys.stderr)
         sys.exit(2)
-
-
-def forget_timers():
-    """Timers by which Snakemake would have looked for free cores again: its process would wait for them to run out."""
-    for thread in threading.enumerate():
-        if isinstance(thread, threading.Timer):
-            thread.cancel()
-
-
-onsuccess:
-    forget_timers()
-
-
-onerror:
-    forget_timers()
 
 
 wildcard_constraints:
@@ -174,7 +152,7 @@ rule train:
         given=given,
         made_of=lambda w: made_of(dependencies.networks, w.name, w.run),
     output:
-        f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}",
+        touch(f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}"),
     threads: lambda w: threads()
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
@@ -184,8 +162,8 @@ rule train:
     # Before notebooks: others wait for these.
     priority: 10
     shell:
-        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.train {wildcards.name:q}"
-        " --profile {PROFILE:q} --part {wildcards.part} {wildcards.parts} {params.given}; touch {output:q}"
+        "python -m faithstudy.train {wildcards.name:q} --profile {PROFILE:q}"
+        " --part {wildcards.part} {wildcards.parts} {params.given}"
 
 
 @functools.cache
@@ -227,7 +205,7 @@ rule ask:
         made_of=lambda w: made_of(dependencies.notebook, w.name, w.run),
     output:
         # What it has made goes away when the notebook is finished, and so does the marker.
-        temp(f"{BUILD}/{{run}}/asked/{{name}}/{{part}}-of-{{parts}}"),
+        temp(touch(f"{BUILD}/{{run}}/asked/{{name}}/{{part}}-of-{{parts}}")),
     threads: lambda w: threads()
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
@@ -237,8 +215,8 @@ rule ask:
     # Others may wait for networks; a notebook waits for these.
     priority: 5
     shell:
-        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE:q} --part {wildcards.part} {wildcards.parts} {params.given}; touch {output:q}"
+        "python -m faithstudy.execute {wildcards.name:q} --profile {PROFILE:q}"
+        " --part {wildcards.part} {wildcards.parts} {params.given}"
 
 
 rule notebook:
@@ -260,8 +238,7 @@ rule notebook:
     message:
         "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
-        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
-        " --profile {PROFILE:q} --out {output.executed:q} {params.given}"
+        "python -m faithstudy.execute {wildcards.name:q} --profile {PROFILE:q} {params.given}"
 
 
 rule book:

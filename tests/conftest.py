@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import hashlib
 import json
 import os
 import shutil
@@ -139,33 +138,6 @@ def kernel_starts_warm(monkeypatch, programs):
         monkeypatch.setenv(name, value)
 
 
-@pytest.fixture(scope="session")
-def mark_of_kernels(shared):
-    """What the servers of kernels of all workers are known by, until the last test of the last worker has run."""
-    from faithstudy import pipeline
-
-    (users := shared / "kernels").mkdir(exist_ok=True)
-    mark, own = hashlib.sha256(str(shared).encode()).hexdigest()[:32], users / str(os.getpid())
-    with filelock.FileLock(shared / "kernels.lock"):
-        own.touch()
-    yield mark
-    with filelock.FileLock(shared / "kernels.lock"):
-        own.unlink()
-        if not any(users.iterdir()):
-            pipeline.end(mark)
-
-
-@pytest.fixture(scope="module")
-def warm_kernels(mark_of_kernels):
-    """Notebooks that the tests of a module execute start warm, as in a build."""
-    from faithstudy import kernels, pipeline
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(pipeline.MARK, mark_of_kernels)
-        patch.setenv(kernels.WARM, "1")
-        yield
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Keep the collector of garbage from going through all that is loaded and all tests, time and again.
@@ -226,11 +198,8 @@ def processor(request):
         yield
 
 
-LONG = ("test_pipeline.py", "test_notebooks.py", "test_kernels.py", "test_cluster.py")
-"""Files whose tests take up to minutes. They begin first: at the end one of them would leave the other workers idle.
-
-Those of the kernels follow the notebooks, whose server is still there then: it ends after ten minutes without a kernel.
-"""
+LONG = ("test_pipeline.py", "test_notebooks.py", "test_interrupted.py", "test_cluster.py")
+"""Files whose tests take up to minutes. They begin first: at the end one of them would leave the other workers idle."""
 
 
 def pytest_collection_modifyitems(items):

@@ -14,11 +14,11 @@ import scipy.stats
 from PIL import Image
 
 from faithlab.scores import Scores
-from faithstudy import execute, paths, profiles, records, run
+from faithstudy import dependencies, execute, paths, profiles, records, run
 from faithstudy.claims.parts import PAIRED
 from faithstudy.data import datasets, imagenet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("warm_kernels")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("kernel_starts_warm")]
 
 REQUIRED = {
     "notebook": str,
@@ -83,6 +83,39 @@ def photographs(folder, chosen):
     return str(folder)
 
 
+NOTES = """
+import os, sys
+
+def _note(event, arguments, log=os.open({log!r}, os.O_WRONLY | os.O_CREAT | os.O_APPEND)):
+    if event == "open" and isinstance(arguments[0], str):
+        os.write(log, os.path.abspath(arguments[0]).encode() + b"\\n")
+
+sys.addaudithook(_note)
+"""
+"""What IPython runs before a page: it notes each file that Python opens."""
+ALWAYS = ("notebooks/profiles.yml", "book/_toc.yml", "data/published/SHA256SUMS")
+"""Files of the repository that pages open, and whose other lines are no inputs."""
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """Gives the files of the repository that the pages of a test have opened; of the library, what they imported."""
+    startup, log = tmp_path / "ipython/profile_default/startup", tmp_path / "opened"
+    startup.mkdir(parents=True)
+    (startup / "notes.py").write_text(NOTES.format(log=str(log)))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+
+    def ask() -> set[str]:
+        files = {Path(line) for line in log.read_text().splitlines()}
+        inside = {file.relative_to(paths.root()) for file in files if file.is_relative_to(paths.root())}
+        compiled = [file for file in inside if file.parent.name == "__pycache__"]
+        imported = {f"{file.parents[1].as_posix()}/{file.name.partition('.')[0]}.py" for file in compiled}
+        # A run hashes all sources of the library at its end.
+        return imported | {file.as_posix() for file in inside if file.parts[0] != "lib"}
+
+    return ask
+
+
 def figure_of(cell):
     """What a page says about the figure that a cell shows."""
     return cell.metadata.get("mystnb", {}).get("figure")
@@ -94,7 +127,7 @@ def ends_in_an_expression(cell):
 
 
 @pytest.mark.parametrize("name", paths.notebooks())
-def test_a_notebook_runs(name, tmp_path, monkeypatch):
+def test_a_notebook_runs(name, tmp_path, monkeypatch, opened):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     if name != JUDGES_RECORDS:
         monkeypatch.setenv(run.RATES, str(SIMULATED))
@@ -103,6 +136,10 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     parameters = profiles.resolve(name, "smoke", overrides)
     label = profiles.label(name, "smoke", parameters)
     executed = nbformat.read(execute.execute(name, "smoke", overrides=overrides), as_version=4)
+    declared = {f"notebooks/{name}.py", *ALWAYS, *dependencies.inputs(name)}
+    undeclared = {file for file in opened() - declared if not file.endswith(".safetensors")}  # a .json has its hash
+    assert undeclared == set(), "an edit of these would not make the page stale"
+
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code if cell.source.strip())
     shown = [cell for cell in code if {"answer", "headline"} & {*cell.metadata.get("tags", [])} or figure_of(cell)]

@@ -120,7 +120,7 @@ def test_a_page_runs_on_each_set_of_the_papers():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("warm_kernels")
+@pytest.mark.usefixtures("kernel_starts_warm")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
     known = cache.folder()

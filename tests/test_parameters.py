@@ -343,7 +343,8 @@ def test_only_larger_profiles_need_files_of_the_readers_own_and_study_no_more_th
 @pytest.mark.parametrize("profile", profiles.PROFILES)
 @pytest.mark.parametrize("name", paths.notebooks())
 def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, nothing_runs, monkeypatch, capsys):
-    run = [name, "--profile", profile, "--out", str(home / "out.ipynb")]
+    monkeypatch.setenv("FAITHLAB_BUILD", str(home / "build"))
+    run = [name, "--profile", profile]
     if profile == "paper" and name in NEEDED[profile]:  # what study has is recorded
         assert execute.main(run) == 2
         lines = capsys.readouterr().err.splitlines()
@@ -520,7 +521,8 @@ def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, kern
     script.write_text(text.replace('photographs = "imagenet-foolbox"\n', ""))
     assert execute.main(["mine"]) == 1
     error = capsys.readouterr().err
-    assert "mine: its kernel was killed in the cell above, most likely because memory ran out: 4000 MB" in error
+    assert "mine: its kernel ended in the cell above. If nobody stopped it, memory ran out" in error
+    assert "expects it to take 4000 MB" in error
     assert "make book CORES=1" in error
     assert "Traceback" not in error
     (copy,) = paths.build().rglob("mine.failed.ipynb")

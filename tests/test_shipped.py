@@ -432,8 +432,8 @@ def test_a_network_that_ships_needs_no_job(count, some, monkeypatch):
 def test_the_pipeline_plans_no_job_for_networks_that_ship(some, tmp_path, python):
     assert profiles.needs(PAGE).jobs["study"]
     some(None, "study")
-    command = [python, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=study", "--cores", "1"]
-    environment = os.environ | {"FAITHLAB_BUILD": str(tmp_path / "build")}
+    command = [python, "-m", "snakemake", "-n", "--config", "profile=study", "--cores", "1"]
+    environment = os.environ | {"FAITHLAB_BUILD": str(tmp_path / "build"), "FAITHLAB_NOTEBOOK": PAGE}
     planned = subprocess.run(command, cwd=paths.root(), env=environment, capture_output=True, text=True).stdout
     assert f"notebook {PAGE}" in planned
     assert f"networks of {PAGE}" not in planned

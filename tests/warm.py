@@ -80,8 +80,6 @@ if name != "python":
     words = [os.path.join(folder, name), *words]
 elif not words or not (words[0] in ("-m", "-c") or words[0].endswith(".py")):
     os.execv(python, [python, *words])
-elif words[:2] == ["-m", "faithstudy.pipeline"]:  # it is about processes: whose child it is, and how these end
-    os.execv(python, [python, *words])
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 asked.connect(address)
 request = json.dumps({{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}) + "\\n"

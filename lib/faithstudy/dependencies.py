@@ -118,13 +118,9 @@ def _hash(path: Path, whole: bool, changed: int) -> str:
 
 def _without_texts(tree: ast.Module) -> str:
     """What a module states, without docstrings and comments, and wherever it stands."""
-    blocks: list[ast.AST] = [tree]
-    while blocks:  # statements alone: what they are made of is ten times as much
-        block = blocks.pop()
-        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-            blocks += getattr(block, part, ())
-        if isinstance(getattr(block, "body", None), list):
-            block.body = [line for line in block.body if not _is_text(line)]
+    for node in ast.walk(tree):
+        if isinstance(getattr(node, "body", None), list):
+            node.body = [line for line in node.body if not _is_text(line)]
     return ast.dump(tree)
 
 
@@ -151,7 +147,7 @@ def notebook(name: str, parameters: Mapping[str, Any]) -> str:
         parameters: all its parameters.
     """
     of = modules(paths.script(name), parameters)
-    return _text([f"notebooks/{name}.py", *_inputs(name, of)], of, parameters)
+    return _text([f"notebooks/{name}.py", *inputs(name, of)], of, parameters)
 
 
 def _text(files: Iterable[str], modules: Iterable[str], parameters: Mapping[str, Any]) -> str:
@@ -171,31 +167,29 @@ def _distributions() -> Mapping[str, list[str]]:
 _version = functools.cache(metadata.version)
 
 
-def inputs(name: str) -> list[str]:
+def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
-    Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
-    pages that it names, what says which networks of its data ship, and a reader's own metrics with their neighbours.
+    Modules, published tables that the script or one of the modules names in quotes, its own recorded tables, those of
+    pages that it names and the scripts of these, what says which networks of its data ship, and a reader's own metrics
+    with their neighbours.
+
+    Args:
+        name: the notebook.
+        reached: the modules that its script reaches, where they are known.
     """
-    return _inputs(name, modules(paths.script(name)))
-
-
-def _inputs(name: str, reached: Iterable[str]) -> list[str]:
-    """`inputs`, with the modules that the script reaches."""
     root, script = paths.root(), f"notebooks/{name}.py"
-    found = files(reached)
+    found = files(modules(paths.script(name)) if reached is None else reached)
     named = set().union(*(_names(root / file) for file in [script, *found]))
     found += [f"data/published/{path.name}" for path in (root / "data/published").glob("*.csv") if path.stem in named]
     for record in (root / "data/results").rglob("provenance.json"):
         page = record.parent.relative_to(root / "data/results").as_posix().partition("/")[2]
         if page in _names(root / script) | {name}:
-            found += [table.relative_to(root).as_posix() for table in record.parent.iterdir()]
-    shipped = tuple(f"{data}-" for data in profiles.needs(name).data)
-    networks = [path.name for path in (root / "data/networks").glob("*.json")]
-    found += [f"data/networks/{file}" for file in networks if file.startswith(shipped)]
-    return sorted(file for file in found if (root / file).is_file()) + [
-        str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))
-    ]
+            found += [f"notebooks/{page}.py", *(of.relative_to(root).as_posix() for of in record.parent.iterdir())]
+    for data in profiles.needs(name).data:
+        found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{data}-*.json")]
+    own = [str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))]
+    return sorted({file for file in found if (root / file).is_file()}) + own
 
 
 @functools.cache

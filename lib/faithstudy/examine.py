@@ -48,7 +48,7 @@ def examine(profile: str = "quick", overrides: Mapping[str, Any] | None = None, 
     overrides = {**(overrides or {}), **own}
     given = profiles.resolve(PAGE, profile, overrides)
     architectures.check(given, **own)
-    notebook = execute.execute(PAGE, profile, None, overrides)
+    notebook = execute.execute(PAGE, profile, overrides)
     tables = paths.results(PAGE, profiles.label(PAGE, profile, given, overrides))
     row = paths.write(tables / "examined.json", json.dumps({"profile": profile, **summary(tables, **own)}, indent=2))
     page = paths.write(notebook.with_suffix(".html"), html(nbformat.read(notebook, as_version=4)))

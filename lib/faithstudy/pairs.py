@@ -23,31 +23,29 @@ def _face(name: str, face: str) -> Path:
     return paths.root() / "notebooks" / f"{name}.{face}"
 
 
-def edited(name: str) -> set[str]:
-    """The faces of a notebook that were edited since they agreed: none where they do, both: nobody knows."""
+def _cells(text: str, face: str) -> list:
+    """What counts of a face of a notebook: its cells, without outputs."""
     import jupytext  # here: Snakemake asks for the few that git calls modified
 
-    def cells(text: str, face: str) -> list:
-        read = jupytext.reads(text, fmt="py:percent" if face == "py" else "ipynb").cells
-        about = ("tags", "mystnb")
-        return [(cell.cell_type, cell.source.rstrip(), *map(cell.metadata.get, about)) for cell in read]
+    read = jupytext.reads(text, fmt="py:percent" if face == "py" else "ipynb").cells
+    return [[cell.cell_type, cell.source.rstrip(), *map(cell.metadata.get, ("tags", "mystnb"))] for cell in read]
 
-    there = {face: path.read_text("utf-8") for face in FACES if (path := _face(name, face)).is_file()}
-    if len(there) == 1:
-        return set(there)
-    now = {face: cells(text, face) for face, text in there.items()}
+
+def edited(name: str) -> set[str]:
+    """The faces of a notebook that were edited since they agreed: none where they do, both: nobody knows."""
+    now = {face: _cells(path.read_text("utf-8"), face) for face in FACES if (path := _face(name, face)).is_file()}
+    if len(now) == 1:
+        return set(now)
     agreed = paths.build() / "pairs" / f"{name}.json"
     if now["py"] == now["ipynb"]:
         paths.write(agreed, json.dumps(now["py"]))
         return set()
     if agreed.is_file():
-        before = json.loads(agreed.read_text(encoding="utf-8"))
-        changed = {face for face in FACES if json.loads(json.dumps(now[face])) != before}
-        return changed if len(changed) == 1 else set(FACES)
-    texts = {face: origins.git(paths.root(), "show", f"HEAD:./notebooks/{name}.{face}") for face in FACES}
-    if set(texts.values()) == {None}:  # git knows neither: as jupytext has it
-        return {max(FACES, key=lambda face: _face(name, face).stat().st_mtime_ns)}
-    changed = {face for face, text in texts.items() if text is None or cells(text, face) != now[face]}
+        before = dict.fromkeys(FACES, json.loads(agreed.read_text("utf-8")))
+    else:
+        texts = {face: origins.git(paths.root(), "show", f"HEAD:./notebooks/{name}.{face}") for face in FACES}
+        before = {face: _cells(text, face) for face, text in texts.items() if text is not None}
+    changed = {face for face in FACES if now[face] != before.get(face)}
     return changed if len(changed) == 1 else set(FACES)
 
 
@@ -69,12 +67,12 @@ def sync(name: str, face: str) -> None:
     os.utime(_face(name, face))
     with contextlib.redirect_stdout(sys.stderr):
         jupytext(["--quiet", "--sync", str(_face(name, face))])
-    notebook = nbformat.read(_face(name, "ipynb"), as_version=4)
+    before = _face(name, "ipynb").read_text("utf-8")
+    notebook = nbformat.reads(before, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    text = nbformat.writes(notebook) + "\n"
-    if text != _face(name, "ipynb").read_text(encoding="utf-8"):
+    if (text := nbformat.writes(notebook) + "\n") != before:
         paths.write(_face(name, "ipynb"), text)
     edited(name)  # and notes that they agree
 
@@ -85,20 +83,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NOTEBOOK", help="such as f-fidelity/images; none: all")
     parser.add_argument("--take", choices=FACES, help="which counts where both were edited")
     options = parser.parse_args(arguments)
-    folder, status = paths.root() / "notebooks", 0
-    found = {p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.*") if p.suffix[1:] in FACES}
-    known = sorted(name for name in found if ".ipynb_checkpoints" not in name)
+    folder = paths.root() / "notebooks"
+    found = [path.relative_to(folder) for face in FACES for path in folder.rglob(f"*.{face}")]
+    known = sorted({path.with_suffix("").as_posix() for path in found if ".ipynb_checkpoints" not in path.parts})
+    if unknown := set(options.names) - set(known):
+        print(f"No notebook {', '.join(unknown)}. There are: {', '.join(known)}.", file=sys.stderr)
+        return 2
+    status = 0
     for name in options.names or known:
-        if name not in known:
-            print(f"No notebook {name}. There are: {', '.join(known)}.", file=sys.stderr)
-            return 2
         faces = edited(name)
         if len(faces) == 2 and not options.take:
-            print(
-                f"notebooks/{name}.py and .ipynb were both edited: nothing was written. Keep one:"
-                f" make sync NAME={name} TAKE=py  or  TAKE=ipynb",
-                file=sys.stderr,
-            )
+            both = f"notebooks/{name}.py and .ipynb were both edited: nothing was written. Keep one:"
+            print(f"{both} make sync NAME={name} TAKE=py  or  TAKE=ipynb", file=sys.stderr)
             status = 1
             continue
         sync(name, options.take if len(faces) == 2 else next(iter(faces), "py"))

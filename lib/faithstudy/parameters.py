@@ -57,9 +57,7 @@ def read(text: str) -> Any:
     try:
         found = yaml.load(text, Loader=SAFE)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark and "\n" in text.strip() else ""
-        raise ValueError(f"{getattr(error, 'problem', None) or error}{where}") from None
+        raise ValueError(" ".join(str(error).split())) from None
     return None if found == "None" else found
 
 

@@ -25,47 +25,33 @@ def missing(profile: str, cluster: str = "") -> list[str]:
         cluster: the kind of cluster that runs the jobs, a key of `PLUGINS`; none: this machine does.
     """
     lines = _cluster(cluster) if cluster else [*_memory(), *_gpu(profile)]
+    measured = [n for n in paths.pages() if profile != paths.PROFILE or not paths.recorded(n, profile).is_dir()]
     try:
-        measured = [n for n in paths.pages() if profile != paths.PROFILE or not paths.recorded(n, profile).is_dir()]
         profiles.require_files({name: profiles.resolve(name, profile) for name in measured})
     except ValueError as error:
-        lines += [
-            *str(error).splitlines(),
-            "  Put them there, or change the paths in notebooks/profiles.yml. What needs none of these runs alone:"
-            f" make notebook NAME=... PROFILE={profile}",
-        ]
+        lines += [*str(error).splitlines(), "  Put them there, or change the paths in notebooks/profiles.yml."]
+        lines += [f"  What needs none of these runs alone: make notebook NAME=... PROFILE={profile}"]
     return lines + _disk()
 
 
 def _cluster(kind: str) -> list[str]:
     if kind not in PLUGINS:
-        return [
-            f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, in notebooks/cluster. Its README.md"
-            " says what was tried of others."
-        ]
-    command, lines = PLUGINS[kind], []
+        return [f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, see notebooks/cluster/README.md."]
+    lines = []
     if not importlib.util.find_spec(f"snakemake_executor_plugin_{kind}"):
-        lines.append(
-            f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install -e '.[cluster]'"
-        )
-    if not shutil.which(command):
-        lines.append(f"Cluster: there is no {command} here. Start the build where jobs are submitted, on a login node.")
+        lines = [f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install -e '.[cluster]'"]
+    if not shutil.which(PLUGINS[kind]):
+        lines += [f"Cluster: there is no {PLUGINS[kind]} here. Start the build where jobs are submitted."]
     return lines
 
 
 def _memory() -> list[str]:
-    needed = {name: profiles.needs(name).memory for name in paths.pages()}
-    least, most = sorted(needed, key=needed.get)[-2:] if len(needed) > 1 else [*needed, *needed]
-    have = psutil.virtual_memory().total / 2**20
-    if have < needed[most]:
-        return [
-            f"Memory: {most} expects {needed[most]} MB, and there are {have:.0f}. A larger machine, or CLUSTER=slurm."
-        ]
-    if have < needed[most] + needed[least]:
-        return [
-            f"Memory: {most} and {least} beside each other expect {needed[most] + needed[least]} MB, and there are"
-            f" {have:.0f}. One at a time: make book CORES=1"
-        ]
+    needed = sorted(profiles.needs(name).memory for name in paths.pages())
+    one, two, have = needed[-1], sum(needed[-2:]), round(psutil.virtual_memory().total / 2**20)
+    if have < one:
+        return [f"Memory: a page expects {one} MB, and there are {have}. A larger machine, or CLUSTER=slurm."]
+    if have < two:
+        return [f"Memory: two pages expect {two} MB, and there are {have}. One at a time: make book CORES=1"]
     return []
 
 
@@ -79,17 +65,11 @@ def _gpu(profile: str) -> list[str]:
 
 
 def _disk() -> list[str]:
-    named = os.environ.get("FAITHLAB_CACHE")
-    wanted = {"build folder (FAITHLAB_BUILD moves it)": paths.build()}
-    wanted["cache (FAITHLAB_CACHE moves it)"] = Path(named).expanduser() if named else Path.home()
-    lines = []
-    for what, folder in wanted.items():
+    cache, lines = Path(os.environ.get("FAITHLAB_CACHE", "~")).expanduser(), []
+    for variable, folder in (("FAITHLAB_BUILD", paths.build()), ("FAITHLAB_CACHE", cache)):
         there = next(path for path in (folder, *folder.parents) if path.exists())
-        free = shutil.disk_usage(there).free / 1e9
-        if free < ROOM:
-            lines.append(f"Disk: {free:.1f} GB are free at {there} for the {what}; {ROOM} are safe.")
-        if not os.access(there, os.W_OK):
-            lines.append(f"Disk: {there} cannot be written to, for the {what}.")
+        if (free := shutil.disk_usage(there).free / 1e9) < ROOM:
+            lines.append(f"Disk: {free:.1f} GB are free at {there}, and {ROOM} are safe; {variable} moves it.")
     return lines
 
 
