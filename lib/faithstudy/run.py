@@ -408,7 +408,7 @@ class Run:
             if any(moved):
                 parts = [new if of else part for part, new, of in zip(claim.parts, parts, moved, strict=True)]
                 if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
-                    wrong.append(f"with the numbers measured here {claim.id} is {found}, not {claim.verdict.outcome}")
+                    wrong.append(f"{claim.id} is {claim.verdict.outcome}; with the numbers measured here, {found}")
         if wrong:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. What differs: python -m faithstudy.records differing {self.name}"
