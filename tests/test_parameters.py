@@ -436,8 +436,8 @@ SEED = "seed of a recipe is set elsewhere: it follows from the seed of both netw
 RECIPES = [
     # what a run changes of a recipe; what the message says
     ({"epochs": 2.5}, "epochs of a recipe must be a whole number, but is 2.5"),
-    ({"epochs": -5}, "unknown optimiser, schedule or precision, or no epoch or example a step: ("),
-    ({"precision": "half"}, "unknown optimiser, schedule or precision, or no epoch or example a step: ("),
+    ({"epochs": -5}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
+    ({"precision": "half"}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
     ({"optimiser": "sgd"}, "unknown optimiser, schedule or precision, or no epoch or example a step: ('sgd', "),
     ({"model_options": 4}, "model_options of a recipe must be a mapping, but is 4"),
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
