@@ -438,7 +438,10 @@ RECIPES = [
     ({"epochs": 2.5}, "epochs of a recipe must be a whole number, but is 2.5"),
     ({"epochs": -5}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
     ({"precision": "half"}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
-    ({"optimiser": "sgd"}, "unknown optimiser, schedule or precision, or no epoch or example a step: ('sgd', "),
+    (
+        {"optimiser": "sgd"},
+        "unknown optimiser, schedule or precision, or no epoch or example a step: optimiser='sgd', ",
+    ),
     ({"model_options": 4}, "model_options of a recipe must be a mapping, but is 4"),
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),

@@ -338,20 +338,12 @@ class Run:
         patched = {id(self._saved[table]): of.patched for table, of in again.items()}
         for name, (_, claim) in self._claims.items():
             parts = [part.on(patched.get(id(part.table), part.table)) for part in claim.parts]
-<<<<<<< HEAD
             # Parts whose rows are as they were are judged as they were: what draws at random would draw anew.
-            parts = [old if old.same_rows(new) else new for old, new in zip(claim.parts, parts, strict=True)]
-            if any(old is not new for old, new in zip(claim.parts, parts, strict=True)):
-                found = replace(claim, parts=tuple(parts)).verdict.outcome
-                if found != claim.verdict.outcome:
-                    wrong.append(f"by the numbers measured here, {name} is {found!r}, not {claim.verdict.outcome!r}")
-=======
             moved = [not part.same_rows(new) for part, new in zip(claim.parts, parts, strict=True)]
             if any(moved):
                 parts = [new if of else part for part, new, of in zip(claim.parts, parts, moved, strict=True)]
                 if (found := replace(claim, parts=tuple(parts)).verdict.outcome) != claim.verdict.outcome:
-                    wrong.append(f"{claim.id} is {claim.verdict.outcome}; with the numbers measured here, {found}")
->>>>>>> refs/heads/rule
+                    wrong.append(f"{name} is {claim.verdict.outcome}; by the numbers measured here, {found}")
         if wrong:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. Rounding does not do that: the code or data have changed. The "
