@@ -448,7 +448,7 @@ RECIPES = [
     ({"start": "mine"}, "start of a recipe must be another or null, but is 'mine'"),
     (
         {"fold": [3, 2]},
-        "0 <= i < k, but got mask_share=0.0, switched=0.0, fold=(3, 2)",
+        "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got mask_share=0.0",
     ),
     ({"mask_channels": "one"}, "mask_channels of a recipe must be a whole number or null, but is 'one'"),
     ({"model": "nope"}, "a recipe cannot have nope with {}: \"no network 'nope'; known: bilstm, cnn1d, cnn3, "),
