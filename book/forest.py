@@ -160,13 +160,13 @@ def overview(claims: pd.DataFrame) -> str:
     papers = [(name, claims[claims.index.isin(own.index)]) for name, own in papers]
     said = words.markdown(
         {"Paper": name, "Reproduced": len(own)}
-        | {f"Over other trainings: {v}": int((own["generalises"] == v).sum()) for v in (YES, NOT_KNOWN, NO)}
-        | {f"A random order satisfies it in over {OFTEN:.0%}": int((own["stable"] > OFTEN).sum())}
+        | {f"Other trainings: {v}": int((own["generalises"] == v).sum()) for v in (YES, NOT_KNOWN, NO)}
+        | {f"A random order does in over {OFTEN:.0%}": int((own["stable"] > OFTEN).sum())}
         | {f"Numbers: {size}": int(own[size].sum()) for size in SIZES}
         for name, own in papers
     )
     return (
-        f"{verdicts}\n*Left out*: claims that are {' or '.join(APART.values())}.\n\n"
+        f"{verdicts}\n*Left out*: {'; '.join(APART.values())}.\n\n"
         "*Reproduced* speaks of the sign. Of the reproduced claims, and of the numbers that are printed for them:\n\n"
         + said
     )

@@ -9,8 +9,8 @@ import torch
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, Interval
 from faithstudy import claims
-from faithstudy.claims import CONTRADICTED, MOSTLY_FAILS, PARTLY, REFUTED_IN_PART, REPRODUCED
-from faithstudy.claims.verdicts import OUTCOMES, p_values, rule, settle
+from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED
+from faithstudy.claims.verdicts import MOSTLY_FAILS, OUTCOMES, REFUTED_IN_PART, p_values, rule, settle
 
 REFUTING = (PARTLY, MOSTLY_FAILS, REFUTED_IN_PART, CONTRADICTED)
 """Verdicts that are false where everything is as claimed."""

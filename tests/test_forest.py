@@ -184,8 +184,8 @@ def test_the_scoreboard_counts_verdicts_by_paper_and_leaves_out_what_had_to_come
         "| [TRACE](trace/verdict) | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 2 |",
     ]
     head, _, saco, trace = beside.splitlines()[-4:]
-    assert "| Over other trainings: yes | Over other trainings: not known |" in head
-    assert "A random order satisfies it in over 25%" in head
+    assert "| Other trainings: yes | Other trainings: not known |" in head
+    assert "A random order does in over 25%" in head
     assert saco == "| [SaCo](saco/verdict) | 2 | 1 | 1 | 0 | 1 | 2 | 4 | 0 |"
     assert trace == "| [TRACE](trace/verdict) | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |"
     assert forest.counted(scored) == "2 reproduced, 1 partly, 2 true by construction or passed by a blind control"
