@@ -60,8 +60,8 @@ run = Run("f-fidelity/when-a-size-is-named", globals())
 # costs, and the answers of one image err together ({py:mod}`faithstudy.trials.plateaus`).
 #
 # What can go wrong is tried one by one: features of the explanation change places with others (the paper's degradation), the
-# response is bent or saturates, a second tier of features matters less, the explanation is small or large. And there are rankings
-# without an end: relevance that fades out, random order, relevance that is equal everywhere, a network that does not look, and an
+# response is bent or saturates, a second tier of features matters less, the explanation is small or large, or its relevance decays
+# before it ends. And there are rankings without an end: relevance that fades out in five ways, random order, relevance that is equal everywhere, a network that does not look, and an
 # end among the first sizes of the sweep, which hardly shows what is before it: this one must be called too small to be told.
 
 # %% tags=["hide-input"]
@@ -74,8 +74,12 @@ cases = {
     "a second, weaker tier": Plateau("unequal"),
     "small explanation": Plateau(size=0.1),
     "large explanation": Plateau(size=0.4, images=400),
-    "exponential decay": Plateau("exponential"),
-    "linear decay": Plateau("linear"),
+    "relevance that decays, then ends": Plateau("fading", images=800),
+    "exponential decay": Plateau("exponential", size=0.15),
+    "linear decay": Plateau("linear", size=0.15),
+    "power-law decay": Plateau("power"),
+    "logistic decay": Plateau("logistic"),
+    "cosine decay": Plateau("cosine"),
     "random ranking": Plateau("random"),
     "equal relevance": Plateau("equal"),
     "ignored input": Plateau("ignored"),
@@ -197,6 +201,7 @@ Markdown(
 REASONS = {
     "a random ranking": "random ranking explains",
     "a smooth decay": "smooth decay explains",
+    "the interval is wide": "says too little",
     "no gain curve fits": "no gain curve",
     "perhaps smaller than the sweep": "smaller than the sweep",
     "perhaps larger than it": "larger than the sweep",
