@@ -326,7 +326,7 @@ def read(
     weights = stats.bootstrap(n, resamples, torch.Generator().manual_seed(seed)).numpy()
     deviation = fit.whiten @ (weights / weights.sum(1, keepdims=True) @ flat - mean).T  # [JK, R]
     apart = fit.apart(deviation)
-    misfit = (fit.curves**2).sum() - (fit.inside**2).sum(1)  # [M]
+    misfit = (fit.curves**2).sum() - (fit.inside**2).sum(1) + fit.extra  # [M]
     ended, smooth = models.ended, models.smooth
     best = {name: of.start + misfit[of].argmin() for name, of in models.families.items() if of.start < of.stop}
     best["ended"] = misfit[ended].argmin()
@@ -403,6 +403,8 @@ def readings(
     fractions: Tensor | Sequence[float],
     settings: Sequence[Setting],
     features: int,
+    *,
+    blocks: bool = False,
 ) -> Tensor:
     """Return the size at which the best knee stands, for many weightings of the images, as a bootstrap needs it.
 
@@ -414,6 +416,7 @@ def readings(
         fractions: [K].
         settings: J settings.
         features: number of features.
+        blocks: what the explanation holds is known to be in random order, so that relevance cannot decay before it ends.
 
     Returns:
         [R] float64; NaN where nothing is lost in any weighted mean.
@@ -425,12 +428,12 @@ def readings(
     known = (means > 0).any(1)
     if not flat.std(0).any() or not known.any():
         return torch.from_numpy(found)
-    models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features)
-    sizes, starts = np.unique(models.by_size.c, return_index=True)
-    fit = _Fit(models.by_size, flat)
+    models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features).by_size(blocks)
+    sizes, starts = np.unique(models.c, return_index=True)
+    fit = _Fit(models, flat)
     for rows in np.array_split(np.flatnonzero(known), 1 + known.sum() // 256):
         projected = fit.project(fit.whiten @ means[rows].T)  # [M, P, R]
-        explained = np.maximum.reduceat(np.einsum("mpr,mpr->mr", projected, projected), starts)  # [C, R]
+        explained = np.maximum.reduceat((projected**2).sum(1) - fit.extra[:, None], starts)  # [C, R]
         at, column = explained.argmax(0), np.arange(len(rows))
         middle = at.clip(1, len(sizes) - 2)
         before, best, after = (explained[middle + step, column] for step in (-1, 0, 1))
@@ -443,18 +446,21 @@ def readings(
     return torch.from_numpy(found)
 
 
-def knee(settings: Sequence[Setting], sizes: Tensor | Sequence[float], features: int) -> stats.Statistic:
+def knee(
+    settings: Sequence[Setting], sizes: Tensor | Sequence[float], features: int, *, blocks: bool = False
+) -> stats.Statistic:
     """Return the statistic: the size at which the best knee of the curves of all settings stands, see `readings`.
 
     Args:
         settings: of the curves, as `sweep` asks them.
         sizes: [K] fractions of the features.
         features: number of features.
+        blocks: see `readings`.
     """
 
     def stands(*samples: stats.Sample) -> Tensor:
         curves = torch.stack([sample.values for sample in samples], 1)
-        return readings(curves, samples[0].weights, sizes, settings, features)
+        return readings(curves, samples[0].weights, sizes, settings, features, blocks=blocks)
 
     return stats.Statistic(stands, tuple({"metric": s.metric} for s in settings), "explanation size", steps=True)
 
@@ -506,10 +512,10 @@ class _Models:
         """All whose relevance fades out."""
         return slice(self.anyhow.stop, self.families["flat"].start)
 
-    @functools.cached_property
-    def by_size(self) -> "_Models":
-        """All that have an end, in the order of where it stands."""
+    def by_size(self, blocks: bool) -> "_Models":
+        """All that have an end, or of them those that do not decay before it, in the order of where it stands."""
         which = self.c[self.anyhow].argsort(kind="stable")
+        which = which[self.family[which] != "fading"] if blocks else which
         return _Models(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     @functools.cached_property
@@ -572,6 +578,7 @@ class _Fit:
         curves: [JK] the means in them.
         inside: [M, P] their coordinates in every model.
         unit: what 1 is in the curves' own unit.
+        extra: [M] what counts against every model.
     """
 
     def __init__(self, models: _Models, rows: np.ndarray):
@@ -595,6 +602,8 @@ class _Fit:
         designs = models.designs * (each * scale)[:, None]
         designs += shared / each * designs.sum(1, keepdims=True)
         self._basis = _basis(designs)
+        # Of shapes that explain the curves alike the block is preferred: the others have a parameter more (BIC).
+        self.extra = np.log(n) * np.isin(models.family, ("fading", "stairs"))
         self.inside = self.curves @ self._basis
         self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
 
@@ -608,7 +617,7 @@ class _Fit:
 
     def apart(self, deviation: np.ndarray) -> np.ndarray:
         """The misfit [M, R] of every model to deviations [JK, R] alone."""
-        return (deviation**2).sum(0) - (self.project(deviation) ** 2).sum(1)
+        return (deviation**2).sum(0) - (self.project(deviation) ** 2).sum(1) + self.extra[:, None]
 
     def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray, which: slice) -> np.ndarray:
         """The misfit [m, R] of some models to curves `centre` [JK] + `deviation` [JK, R], itself `apart` [M, R]."""
