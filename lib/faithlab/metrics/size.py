@@ -416,7 +416,7 @@ def readings(
         fractions: [K].
         settings: J settings.
         features: number of features.
-        blocks: what the explanation holds is known to be in random order, so that relevance cannot decay before it ends.
+        blocks: the explanation's inside is known to be in random order: its relevance cannot decay before it ends.
 
     Returns:
         [R] float64; NaN where nothing is lost in any weighted mean.
