@@ -222,6 +222,20 @@ def test_the_centre_is_the_middle_of_any_image():
     assert found[0, 0, 0, 0] == found[0, 0, 4, 6] == found.min()
 
 
+def test_no_explainer_has_a_size_where_a_blind_ranking_has_one():
+    task, known = truth.closed_form(images=200)
+    asked = tuple(Setting(0.5, cap) for cap in (0.05, 0.1, 0.15)), torch.tensor(size.SIZES)
+    of = sizes.Case(task, known, ("0", "1"), *asked, draws=4, explainers={}, groups=task.segments, seed=0)
+    ranked = of.rankings()
+    found = {}
+    for middle in ("truth", "random"):  # what the order from the centre outwards happens to be
+        rankings = {"truth": ranked["truth"], "explainer": ranked["truth"], "centre": ranked[middle]}
+        found[middle] = sizes.tabulated([of], [rankings], of.ask(rankings)).set_index("ranking")
+    assert found["truth"]["size"].isna().to_dict() == {"truth": False, "explainer": True, "centre": True}
+    assert "a blind ranking" in found["truth"].loc["explainer", "refusal"]
+    assert found["random"]["size"].isna().to_dict() == {"truth": False, "explainer": False, "centre": True}
+
+
 @pytest.mark.parametrize(
     ("named", "tried", "place", "how"),
     [

@@ -326,6 +326,9 @@ def centre(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tenso
 def tabulated(cases: Sequence[Case], rankings: Sequence[Mapping[str, Tensor]], scores: Scores) -> pd.DataFrame:
     """The row of each ranking of each case, see `Case.row`, and what was read of it.
 
+    A size is worth nothing where the ranking "centre", which looks at no network, has one on the same inputs: there
+    only the known explanation's is named.
+
     `halves`: in how many halves of the inputs a size that is named is named again. `of`: the case, `read`: the size.
 
     Args:
@@ -334,10 +337,14 @@ def tabulated(cases: Sequence[Case], rankings: Sequence[Mapping[str, Tensor]], s
         scores: of `Case.ask`.
     """
     rows = []
-    for of, name in ((of, name) for of, own in zip(cases, rankings, strict=True) for name in own):
-        found = of.read(scores, name)
-        again = 0 if found.refusal else of.halves(scores, name)
-        rows.append(of.row(scores, name, found) | {"halves": again, "of": of, "read": found})
+    for of, own in zip(cases, rankings, strict=True):
+        sizes = {name: of.read(scores, name) for name in own}
+        blind = sizes.get("centre")
+        for name, found in sizes.items():
+            again = 0 if found.refusal else of.halves(scores, name)
+            if blind and not blind.refusal and not found.refusal and name != "truth":
+                found, again = found.refused(f"a blind ranking, from the centre outwards, has a size, too: {blind}"), 0
+            rows.append(of.row(scores, name, found) | {"halves": again, "of": of, "read": found})
     return pd.DataFrame(rows)
 
 
