@@ -182,17 +182,22 @@ def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     found = files(modules(paths.script(name)) if reached is None else reached)
     named = set().union(*(_names(root / file) for file in [script, *found]))
     found += [f"data/published/{path.name}" for path in (root / "data/published").glob("*.csv") if path.stem in named]
+    every = "all_provenance(" in paths.script(name).read_text(encoding="utf-8")
     for record in (root / "data/results").rglob("provenance.json"):
         page = record.parent.relative_to(root / "data/results").as_posix().partition("/")[2]
-        if page in _names(root / script) | {name}:
-            found += [f"notebooks/{page}.py", *(of.relative_to(root).as_posix() for of in record.parent.iterdir())]
-    for data in profiles.needs(name).data:
-        found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{data}-*.json")]
+        asked = page in _names(root / script) | {name}
+        found += [f"notebooks/{page}.py"] * asked
+        found += [of.relative_to(root).as_posix() for of in record.parent.iterdir() if asked or every]
+    found += [f"notebooks/{name[9:]}.py" for name in named if name.startswith("defaults:")]
+    for pattern in ["*"] if every else [f"{data}-*" for data in profiles.needs(name).data]:
+        found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{pattern}.json")]
     own = [str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))]
     return sorted({file for file in found if (root / file).is_file()}) + own
 
 
 @functools.cache
 def _names(path: Path) -> set[str]:
-    """What stands in quotes in a file and may be a name."""
-    return set(re.findall(r"[\"']([\w/-]+)[\"']", path.read_text(encoding="utf-8")))
+    """What stands in quotes in a file and may be a name; "defaults:page" where it takes a page's parameters."""
+    text = path.read_text(encoding="utf-8")
+    taken = re.findall(r'profiles\.defaults\("([\w/-]+)"', text)
+    return {*re.findall(r"[\"']([\w/-]+)[\"']", text), *(f"defaults:{page}" for page in taken)}
