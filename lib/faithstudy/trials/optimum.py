@@ -179,22 +179,6 @@ def best_orders(
     return found, Scores.concat(rows)
 
 
-def affordable(metric: Metric, features: int, budget: int) -> dict[str, Any] | None:
-    """Arguments of `best_orders` for so many forwards for each input; None: they are too few for greedy search.
-
-    Args:
-        metric: one that is `searchable`.
-        features: F.
-        budget: forwards for each input. What is asked before is free, so that the search may take fewer.
-    """
-    sides = 2 if _objective(metric) == "Le-Mo" else 1
-    if features <= 20 and 2**features <= budget:
-        return {"exact": features}
-    left = budget / sides - (features * (features + 1) + 2) - (features + 1)  # greedy from both ends; its order
-    steps = min(4 * features, int(left // max(1, features - 1)))
-    return {"exact": 0, "sweeps": steps / features} if steps >= 1 else None
-
-
 def bound(key: str, metric: Metric, task: Task, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
     """What no order exceeds under a metric of probabilities, for `shares` of any search: `faithlab.search.ceiling`.
 

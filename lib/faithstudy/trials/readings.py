@@ -12,8 +12,7 @@ from faithlab import stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
-from faithstudy.trials import optimum
-from faithstudy.trials.adversarial import BEST, SEARCHED
+from faithstudy.trials.adversarial import SEARCHED
 from faithstudy.trials.chance import RANDOM
 from faithstudy.trials.concordance import OPEN, cells, turned
 
@@ -77,39 +76,28 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
 
     Returns:
         Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
-        attainable, attainable_low, attainable_high (0 a random order, 1 the better of what the search of Gaming and
-        `faithlab.search` found for each input; missing where there was none), certain, certain_low, certain_high (1
-        what no order exceeds: the share of the optimum lies between the two; missing where nothing bounds the metric),
-        rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images), real (whether that
-        interval excludes zero).
+        attainable, attainable_low, attainable_high (0 a random order, 1 what the search of Gaming found; missing where
+        there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images),
+        real (whether that interval excludes zero).
     """
 
-    def part(of: Sample, random: Sample, *tops: Sample) -> Tensor:
-        best = dataclasses.replace(tops[0], values=torch.stack([top.values for top in tops]).amax(0))
-        return (of.mean() - random.mean()) / (best.mean() - random.mean())
+    def part(of: Sample, random: Sample, top: Sample) -> Tensor:
+        return (of.mean() - random.mean()) / (top.mean() - random.mean())
 
     def interval(name: str, of: stats.Estimate | None) -> dict[str, float]:
         ends = [float("nan")] * 3 if of is None else [float(x) for x in of.pooled]
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
-    limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
-    table, rows = turned(scores, metrics) + turned(scores, limits), []
+    table, rows = turned(scores, metrics), []
     for name, metric in metrics.items():
         base, found = cells(name, table, metric)
         own, rivals = ([b for b in base if (b["explainer"] == explainer) is its] for its in (True, False))
         if not own or not rivals:
             continue
         rival = max(rivals, key=lambda cell: float(stats.estimate(table, **cell).value))
-        searched, random = found(variant=SEARCHED, explainer=name), found(explainer=RANDOM, variant=None)[:1]
-        bound = [{**cell, "metric": optimum.bound_name(name)} for cell in searched]
-        tops = {
-            "attainable": searched + found(variant=BEST, explainer=name),  # in records since it is asked
-            "certain": bound if optimum.bound_name(name) in table.labels("metric") else [],
-        }
-        row = {"metric": name, **interval("score", stats.estimate(table, **own[0]))}
-        for share, top in tops.items():
-            of = Statistic(part, (*own, *random, *top), "part")
-            row |= interval(share, stats.estimate(table, of) if top and random else None)
+        ends = own + found(explainer=RANDOM, variant=None)[:1] + found(variant=SEARCHED, explainer=name)
+        share = stats.estimate(table, Statistic(part, tuple(ends), "part")) if len(ends) == 3 else None
+        row = {"metric": name, **interval("score", stats.estimate(table, **own[0])), **interval("attainable", share)}
         ahead = interval("ahead", stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]]))
         real = ahead["ahead_low"] > 0 or ahead["ahead_high"] < 0
         rows.append(row | {"rival": rival["explainer"], **ahead, "real": real})
