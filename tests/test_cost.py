@@ -205,3 +205,30 @@ def test_the_interval_of_images_for_fewer_draws_covers(within):
         held += float(found.low) <= truth <= float(found.high)
     assert held / runs >= 0.95 - 4 * (0.95 * 0.05 / runs) ** 0.5
     assert held < runs  # an interval that is always right says nothing
+
+
+SIZES = torch.tensor([0.1, 0.2, 0.4, 0.7, 0.9], dtype=torch.float64)
+WEIGHTS = cost.weights(SIZES)
+
+
+def test_weights_are_those_of_the_area():
+    curves = torch.rand(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    torch.testing.assert_close(curves @ WEIGHTS, stats.auc(curves, SIZES))
+    assert float(WEIGHTS.sum()) == pytest.approx(1)
+
+
+def test_components_are_those_that_the_answers_are_made_of():
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    draws, images, count = 3, 20_000, len(SIZES)
+    curve = torch.tensor([0.0, 1.0, 2.0, 1.0, 0.0], dtype=torch.float64)  # the same for all images
+    answers = curve + normal(images, 1) + 0.5 * normal(draws, images, count)
+    found = cost.components(answers, WEIGHTS)
+    area = float(curve @ WEIGHTS)
+    assert found["images"] == pytest.approx(1, rel=0.05)
+    assert found["subsets"] == pytest.approx(0.25, rel=0.05)
+    assert found["sizes"] == pytest.approx(float((curve - area) ** 2 @ WEIGHTS), rel=0.05)
+    assert found["area, between draws"] == pytest.approx(0.25 * float((WEIGHTS**2).sum()), rel=0.05)

@@ -60,6 +60,7 @@ from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
 from faithlab import engine, outputs
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
+from faithlab.metrics.mufidelity import mu_fidelity
 from faithstudy import plots, tables
 from faithstudy.claims import counted, premise, timed
 from faithstudy.data import datasets
@@ -82,6 +83,7 @@ Markdown(f"Measured: {versions}.")
 # - *Pixel-Flipping*: values are removed step by step, the most relevant first; the probability is read off after each.
 #   Quantus takes each colour value for a feature of its own, so the engine does so here too.
 # - *Faithfulness correlation*: random subsets are removed; how well does the relevance of a subset predict the loss?
+#   The engine's is µFidelity.
 # - *Infidelity*: the same subsets; the squared difference between the relevance of a subset and the loss.
 # - *Max-Sensitivity*: how far does the explanation move when the image is moved a little? Its unit is an explanation, a
 #   forward and a backward pass.
@@ -176,7 +178,7 @@ correlation = partial(in_quantus, "FaithfulnessCorrelation", nr_runs=runs, subse
 sensitivity = partial(in_quantus, "MaxSensitivity", nr_samples=noisy)
 moved = partial(captum.metrics.sensitivity_max, Saliency(network).attribute, x, target=y, n_perturb_samples=noisy)
 road = partial(in_quantus, "ROAD", percentages=percentages)
-our_correlation = on_engine(other_libraries.faithfulness_correlation, subset, runs, seed)
+our_correlation = on_engine(partial(mu_fidelity, share=0.1, draws=runs, seed=seed))
 our_infidelity = on_engine(other_libraries.infidelity, x.flatten(1), subset, runs, seed)
 # Library, metric, how much its definition asks for, of what: the library's work, and the engine's where there is one.
 works = {

@@ -171,6 +171,41 @@ def race(aim: float, turns: Mapping[str, Sequence[float]], unit: str = "forwards
     return {"reached": found, "at most": possible, "so": so, "why": so + why.get(so, "")}
 
 
+def weights(sizes: Tensor) -> Tensor:
+    """What each of increasing sizes [K] counts in the area under a curve by the trapezoid rule; they add up to 1.
+
+    An area is a weighted mean over sizes, so that a size that is drawn with these weights is an unbiased
+    answer about it.
+    """
+    steps = sizes.double().diff()
+    nothing = steps.new_zeros(1)
+    return (torch.cat([steps, nothing]) + torch.cat([nothing, steps])) / (2 * steps.sum())
+
+
+def components(answers: Tensor, weights: Tensor) -> Mapping[str, float]:
+    """The variance of a single answer, split into what it varies with; unbiased, so that a small one may be negative.
+
+    Args:
+        answers: [draws, images, K], two draws or more.
+        weights: [K], of `weights`.
+
+    Returns:
+        "images": of the areas; "sizes": within an image; "subsets": of one size of an image; "area, between draws":
+        of an image's area.
+    """
+    mean, subsets = answers.mean(0), answers.var(0)  # [images, K]
+    area, within = mean @ weights, (answers @ weights).var(0).mean()
+    between_sizes = ((mean - area[:, None]) ** 2 @ weights).mean()
+    # What is left of the subsets in these means of few.
+    between_sizes -= (subsets @ (weights - weights**2)).mean() / len(answers)
+    return {
+        "images": float(area.var() - within / len(answers)),
+        "sizes": float(between_sizes),
+        "subsets": float((subsets @ weights).mean()),
+        "area, between draws": float(within),
+    }
+
+
 def images_for_fewer_draws(over: Sequence[Labels], published: int, explainers: int = 1) -> Statistic:
     """How many times the images one draw needs, for an interval of a mean area as wide as that of so many draws.
 
