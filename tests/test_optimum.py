@@ -156,18 +156,10 @@ def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():
         assert len(bounds.blocks) == rows
 
 
-def test_a_killed_search_goes_on_from_its_folder(tmp_path):
-    task = small()
-    found, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
-    again, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
-    assert torch.equal(found["Best-p"], again["Best-p"])
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_metrics_without_a_search_are_asked_of_the_searched_orders_too():
     task = small(2)
     metrics = {**OURS, "AOPC": METRICS["AOPC"]}
-    table = optimum.optimum(metrics, task, {"random": torch.rand(2, 16)}, sweeps=1)
+    table = optimum.optimum(metrics, task, {"random": torch.rand(2, 16)})
     asked = {(b.labels["metric"], b.labels["explainer"]) for b in table}
     assert asked >= {("AOPC", "Best-p"), ("AOPC", "random"), (optimum.SHARE, "random"), (optimum.CERTIFIED, "Best-p")}
     assert not optimum.searchable(METRICS["AOPC"])

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, rng
+from faithlab import engine, masks, rng
 from faithlab.metrics.fidelity import remaining
 from faithlab.task import Task
 from faithstudy.trials import examination, other_libraries
@@ -243,10 +243,8 @@ def test_infidelity_is_captums_on_the_same_subsets(network):
     score = engine.scorer(network, X, Y, segments=torch.arange(X[0].numel()).view(X.shape[1:]))
     relevance, values = MAPS.expand_as(X).flatten(1), X.flatten(1)
     ours = other_libraries.infidelity(score, relevance, values, 20, 30, seed=1)
-    sizes, drawn = (
-        torch.tensor([[relevance.shape[1]], [20]]),
-        {"images": torch.arange(len(X)), "draws": torch.arange(30)},
-    )
+    sizes = torch.tensor([[relevance.shape[1]], [20]])
+    drawn = {"images": torch.arange(len(X)), "draws": torch.arange(30)}
     keep = masks.remove_from_top(masks.order(relevance), *sizes, seed=1, **drawn)[:, :, 0]
     assert ((~keep).sum(-1) == 20).all()
 

@@ -429,15 +429,6 @@ reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(
 Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." for why, names in reasons.items()))
 
 # %% [markdown]
-# **Calibrated?** Some metrics say what chance is: 0, for a random order. Off is how far the mean of random orders lies from
-# that, in standard deviations of the metric.
-
-# %% tags=["hide-input"]
-calibrated = partial(by_kind, lambda kind: readings.calibration(*evidence(kind)[:2]))
-off = run.table("calibration", calibrated, again=partial(calibrated, QUICKEST))
-tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["kind"])
-
-# %% [markdown]
 # ## Trust against price
 #
 # A metric that needs fewer images needs fewer forwards. The price is what it takes to tell two explanations apart that

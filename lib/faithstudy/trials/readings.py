@@ -1,11 +1,9 @@
 """Readings of the long table of the examination beside its trials: of metrics, of pairs of them, of one explainer."""
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from faithlab import stats
@@ -14,35 +12,7 @@ from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
 from faithstudy.trials.adversarial import SEARCHED
 from faithstudy.trials.chance import RANDOM
-from faithstudy.trials.concordance import OPEN, cells, turned
-
-
-def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
-    """How far the mean of a random order lies from what a metric declares as chance (Chance, part a).
-
-    Args:
-        scores: of `examine`.
-        metrics: by name; those that declare no chance have no row.
-
-    Returns:
-        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
-        0.2, no: outside, or open).
-    """
-    table, rows = turned(scores, metrics), []
-    for name, metric in metrics.items():
-        random = cells(name, table, metric)[1](explainer=RANDOM)
-        if metric.chance is None or not random:
-            continue
-
-        def off(*samples: Sample, chance: float = metric.better * metric.chance) -> Tensor:
-            means = torch.stack([sample.mean() for sample in samples])
-            squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
-            return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
-
-        value, low, high = (float(x) for x in stats.estimate(table, Statistic(off, tuple(random), "off")).pooled)
-        within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
-        rows.append((name, value, low, high, within))
-    return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
+from faithstudy.trials.concordance import cells, turned
 
 
 def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
