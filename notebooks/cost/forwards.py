@@ -144,7 +144,7 @@ Markdown(f"As published that is {published_draws} subsets at each of {len(sizes)
 # way of drawing adds to what differs between images; with as many draws as published, one part in so many of it is left.
 
 # %% tags=["hide-input"]
-trapezoid = cost.weights(sizes)  # what a size counts in the area
+trapezoid = stats.auc(torch.eye(len(sizes), dtype=torch.float64), sizes)  # what a size counts in the area
 KINDS = ("one subset for all sizes", "one subset a size")
 difference, UNSHARED = f"{one} - {other}", ", not shared by the explainers"
 found = {}

@@ -140,23 +140,12 @@ def against(aim: float, found: Ratio, possible: Ratio) -> str:
     return LOST if possible.low >= aim else MISSED
 
 
-def weights(sizes: Tensor) -> Tensor:
-    """What each of increasing sizes [K] counts in the area under a curve by the trapezoid rule; they add up to 1.
-
-    An area is a weighted mean over sizes, so that a size that is drawn with these weights is an unbiased
-    answer about it.
-    """
-    steps = sizes.double().diff()
-    nothing = steps.new_zeros(1)
-    return (torch.cat([steps, nothing]) + torch.cat([nothing, steps])) / (2 * steps.sum())
-
-
 def components(answers: Tensor, weights: Tensor) -> Mapping[str, float]:
     """The variance of a single answer, split into what it varies with; unbiased, so that a small one may be negative.
 
     Args:
         answers: [draws, images, K], two draws or more.
-        weights: [K], of `weights`.
+        weights: [K], what each size counts in the area under the curve; they add up to 1.
 
     Returns:
         "images": of the areas; "sizes": within an image; "subsets": of one size of an image; "area, between draws":

@@ -47,8 +47,7 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
     Returns:
         Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
         attainable, attainable_low, attainable_high (0 a random order, 1 what the search of Gaming found; missing where
-        there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images),
-        real (whether that interval excludes zero).
+        there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images).
     """
 
     def part(of: Sample, random: Sample, top: Sample) -> Tensor:
@@ -69,6 +68,5 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
         share = stats.estimate(table, Statistic(part, tuple(ends), "part")) if len(ends) == 3 else None
         row = {"metric": name, **interval("score", stats.estimate(table, **own[0])), **interval("attainable", share)}
         ahead = interval("ahead", stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]]))
-        real = ahead["ahead_low"] > 0 or ahead["ahead_high"] < 0
-        rows.append(row | {"rival": rival["explainer"], **ahead, "real": real})
+        rows.append(row | {"rival": rival["explainer"], **ahead})
     return pd.DataFrame(rows)
