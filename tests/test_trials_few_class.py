@@ -178,15 +178,6 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
     assert refined.chosen_noise(tried, [0.1, 0.2, 0.3]) == {("net", 0): 0.2, ("other", 0): 0.3}
 
 
-def test_gradients_of_a_linear_network_are_steady_and_more_noise_moves_others_more():
-    data = images()
-    linear = nn.Sequential(nn.Flatten(), nn.Linear(3 * 144, 3)).eval()
-    found = refined.steadiness(dataclasses.replace(task(data), model=linear), 0.5)
-    torch.testing.assert_close(found.blocks[0].values, torch.ones(6, 1))
-    little, much = (refined.steadiness(task(data), noise).blocks[0].values.mean() for noise in (0.01, 0.5))
-    assert 1 > little > much
-
-
 def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_class():
     data = images()
     of, explainers = task(data), {"BP": "gradient"}
