@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from faithlab.scores import Scores
-from faithlab.stats import Estimate, summary
+from faithlab.stats import summary
 from faithstudy.networks import models
 from faithstudy.networks.training import Recipe
 from faithstudy.parameters import checked
@@ -40,17 +40,7 @@ VIT = dataclasses.replace(
 )
 """The small Vision Transformer; it ships."""
 
-VIT_SMALL = Recipe(
-    data="cifar10",
-    model="vit_small",
-    epochs=2,
-    rate=0.002,
-    decay=0.01,
-    optimiser="adamw",
-    batch=32,
-    augment=True,
-    precision="bfloat16",
-)
+VIT_SMALL = dataclasses.replace(RESNET9, model="vit_small", model_options={}, epochs=2, rate=0.002, batch=32)
 """A Vision Transformer of others' weights, see `faithstudy.networks.vit_small`; what is trained of it ships."""
 
 _OF_OTHERS = {"vit-small-patch14": VIT_SMALL}
@@ -204,19 +194,15 @@ def introduced(recognised: Scores, images: int) -> str:
         recognised: of `faithstudy.trials.transformers.tasks`.
         images: how many are explained.
     """
-
-    def each(table: Scores) -> dict[str, Estimate]:
-        of = summary(table, ("network", "training_seed"))
-        names = [cell["network"] for cell, _ in of]
-        return {
-            cell["network"] + f" (seed {cell['training_seed']})" * (names.count(cell["network"]) > 1): e
-            for cell, e in of
-        }
-
-    found = each(recognised)
-    text = "; ".join(f"**{name}** recognises **{share(e)}** of {e.images} test images" for name, e in found.items())
+    found = summary(recognised, ("network", "training_seed"))
+    names = [cell["network"] for cell, _ in found]
+    told = [f" (seed {cell['training_seed']})" if names.count(cell["network"]) > 1 else "" for cell, _ in found]
+    text = "; ".join(
+        f"**{name}{seed}** recognises **{share(e)}** of {e.images} test images"
+        for name, seed, (_, e) in zip(names, told, found, strict=True)
+    )
     text += f". The first {images} test images are explained, for the class that the network predicts."
-    if any(e.value < WEAK for e in found.values()):
+    if any(e.value < WEAK for _, e in found):
         text += (
             f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more "
             "training (`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."

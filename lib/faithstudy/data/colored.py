@@ -132,9 +132,8 @@ def _cover(brightness: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _colours(number: int, seed: int, stream: int) -> Tensor:
     """Return float32 [N, 3], bright saturated colours of any hue; the i-th depends on seed, stream and i alone."""
-    hue = np.random.Generator(np.random.Philox(key=[seed, stream])).random(
-        number
-    )  # the i-th draw is for the i-th image
+    # The i-th draw is for the i-th image.
+    hue = np.random.Generator(np.random.Philox(key=[seed, stream])).random(number)
     # Hue to red, green, blue: each channel falls off linearly with its distance on the colour circle.
     distance = np.abs((hue[:, None] * 6 - np.array([0, 2, 4]) + 3) % 6 - 3)  # [N, 3]
     return torch.from_numpy(1 - _SATURATION * np.clip(distance - 1, 0, 1)).float()

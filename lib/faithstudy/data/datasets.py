@@ -36,21 +36,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithstudy.data import cache, colored, formats, imagenet, texts, vehicles
+from faithstudy.data import cache, colored, formats, imagenet, sources, texts, vehicles
 from faithstudy.data.sets import ImageSet, LabelledSet, SeriesSet, TextSet
-from faithstudy.data.sources import (
-    OWN,
-    Archive,
-    Arrays,
-    DatasetUnavailable,
-    Files,
-    Source,
-    fingerprint,
-    npm,
-    obtain,
-    pip,
-    site,
-)
+from faithstudy.data.sources import Archive, Arrays, DatasetUnavailable, Files, Source, fingerprint, npm, pip, site
 
 PAPERS = ("cifar100", "eurosat", "tiny-imagenet", "sst2", "boolq", "pam", "boiler", "imagenet-vehicles", "ct-contrast")
 """The sets of `faithstudy.data.papers`, which is imported when one of them is loaded."""
@@ -258,7 +246,7 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         )
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
-    if lacking := [option for option in OWN.get(name, ()) if not options.get(option)]:
+    if lacking := [option for option in sources.OWN.get(name, ()) if not options.get(option)]:
         raise TypeError(f"{name} needs {' and '.join(lacking)}, where your files lie")
     _import(name)
     if name in _MADE:
@@ -329,7 +317,7 @@ def missing(name: str, **options: object) -> str | None:
         name: a set.
         options: of `load`.
     """
-    if name not in OWN:
+    if name not in sources.OWN:
         return None
     try:
         for split in ("train", "test"):
@@ -349,7 +337,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
     whole = cache.folder() / "datasets" / name  # begins the names of its files, so its lock covers them all
 
     def make() -> None:
-        for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
+        for made, (inputs, labels) in sources.obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
             content = {"inputs": torch.from_numpy(inputs).contiguous(), "labels": torch.from_numpy(labels)}
             _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
 
