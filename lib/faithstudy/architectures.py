@@ -147,13 +147,7 @@ def asked(network: str, parameters: Mapping[str, Any], *, references: bool = Tru
 
 
 def segments_of(size: int, side: int) -> Tensor:
-    """Which of side x side features each pixel of a square picture belongs to, [size, size].
-
-    Raises:
-        ValueError: more features than pixels.
-    """
-    if not 0 < side <= size:
-        raise ValueError(f"expected at most {size} features a side, of pictures of {size} pixels, but got {side}")
+    """Which of side x side features each pixel of a square picture belongs to, [size, size]."""
     cells = torch.arange(size) * side // size
     return cells[:, None] * side + cells
 
@@ -190,22 +184,10 @@ def occlusion(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Te
 
 def recognised(model: nn.Module, data: LabelledSet, task: Task) -> stats.Estimate:
     """How many of the first test examples a network recognises."""
-    seen = torch.arange(min(RECOGNISED, len(data)))
-    seen = tasks.evenly(torch.arange(len(data)), len(seen))
+    seen = tasks.evenly(torch.arange(len(data)), min(RECOGNISED, len(data)))
     x = data.model_inputs(seen).to(task.x.device)
     hits = logits(model, x).argmax(1).cpu() == data.labels[seen]
     return stats.estimate(Scores.of(hits, images=seen, metric="accuracy", **task.labels))
-
-
-def own(named: str, what: str) -> Callable | Metric:
-    """As `faithstudy.trials.checks.yours`; a file that ends the program, as a script does, is an error, too."""
-    try:
-        return checks.yours(named, what)
-    except SystemExit as error:
-        raise ValueError(
-            f"{named.rpartition(':')[0]} ends the program when it is loaded, SystemExit({error}); put what it does as "
-            'a script below  if __name__ == "__main__":'
-        ) from None
 
 
 def said(error: BaseException, named: str) -> str:
@@ -245,7 +227,7 @@ def loaded(metric: str = "", explainer: str = "", model: str = "", data: str = "
     for what, named in {"metric": metric, "explainer": explainer, "model": model, "data": data}.items():
         try:
             if named:
-                found[what] = _arrays(named) if named.lower().endswith(".npz") else own(named, what)
+                found[what] = _arrays(named) if named.lower().endswith(".npz") else checks.yours(named, what)
         except ValueError as error:
             wrong.append(str(error))
     if wrong:

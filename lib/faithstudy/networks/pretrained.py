@@ -116,13 +116,6 @@ def load(name: str) -> nn.Module:
         return (_efficientnet_lite(name) if name in _LITE else _from_torchvision(name)).eval()
 
 
-def size(name: str) -> int:
-    """Return the side of the square images that a network's makers evaluate it on, in pixels."""
-    if name in _LITE:
-        return timm.get_pretrained_cfg(_in_timm(name)).input_size[-1]
-    return torchvision.models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
-
-
 @models.register
 def pretrained(weights: str) -> nn.Module:
     """A pretrained network, by its name in `load`, as one that a recipe trains further."""
@@ -132,14 +125,12 @@ def pretrained(weights: str) -> nn.Module:
 class Standardise(nn.Module):
     """From images standardised by ImageNet's mean and standard deviation to the network's own, channel by channel."""
 
-    def __init__(self, mean: Iterable[float], std: Iterable[float]):
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]):
         super().__init__()
-        own_mean, own_std, mean, std = (
-            torch.tensor(tuple(numbers), dtype=torch.float32).view(-1, 1, 1)
-            for numbers in (mean, std, imagenet.MEAN, imagenet.STD)
-        )
-        self.register_buffer("scale", std / own_std)  # [3, 1, 1]
-        self.register_buffer("shift", (mean - own_mean) / own_std)
+        given = torch.tensor([imagenet.MEAN, imagenet.STD, mean, std], dtype=torch.float32)
+        old_mean, old_std, mean, std = given[..., None, None]  # [3, 1, 1] each
+        self.register_buffer("scale", old_std / std)
+        self.register_buffer("shift", (old_mean - mean) / std)
 
     def forward(self, x: Tensor) -> Tensor:
         """The same images, standardised otherwise."""
@@ -152,13 +143,10 @@ def _in_timm(name: str) -> str:
 
 def _efficientnet_lite(name: str) -> nn.Module:
     network = timm.create_model(_in_timm(name))
-    wanted, found = network.state_dict(), _weights(name)
+    wanted, found = network.state_dict(), _LITE[name].tensors()
     # The two implementations have the same layers in the same order under other names.
-    shapes = [tuple(tensor.shape) for tensor in wanted.values()]
-    if shapes != [tuple(tensor.shape) for tensor in found]:
-        raise ValueError(f"timm {timm.__version__} builds {name} of other layers than its weights are for")
     network.load_state_dict(dict(zip(wanted, found, strict=True)), assign=True)
-    _in_plain_layers(network, size(name))
+    _in_plain_layers(network, network.pretrained_cfg["input_size"][-1])
     parts = ("conv_stem", "bn1", "blocks", "conv_head", "bn2")
     return nn.Sequential(
         OrderedDict(
@@ -198,11 +186,6 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
                 convolution = nn.Conv2d(*shape, groups=layer.groups, bias=layer.bias is not None)
                 convolution.load_state_dict(layer.state_dict(), assign=True)
                 setattr(parent, name, nn.Sequential(nn.ZeroPad2d(padding[layer]), convolution))
-
-
-def _weights(name: str) -> list[Tensor]:
-    """The parameters and buffers of an EfficientNet-Lite in their order."""
-    return _LITE[name].tensors()
 
 
 def _fingerprint(tensors: Iterable[Tensor]) -> str:
