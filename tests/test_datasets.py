@@ -648,9 +648,7 @@ def test_colours_are_spread_over_the_circle_whatever_the_label():
     assert (strongest - 1 / 3).abs().max() < 0.04
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"share": 20}, {"share": 0.01}, {"size": 8}, {"seed": -1}, {"limit": 0}], ids=lambda w: next(iter(w))
-)
+@pytest.mark.parametrize("wrong", [{"share": 20}, {"share": 0.01}, {"size": 8}], ids=lambda w: next(iter(w)))
 def test_options_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         colored.Options(**{"share": 0.2} | wrong)

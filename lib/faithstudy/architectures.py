@@ -8,7 +8,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,25 +70,22 @@ class Asked:
         seed: it was trained with.
         task: the inputs, the network and its companions.
         explainers: by name.
-        count: what gives `right`, which takes seconds and is not asked for everywhere.
+        right: counts how many test examples the network recognises, and how many its fine-tuned companion; what is
+            known. It takes seconds.
     """
 
     kind: Kind
     seed: int
     task: Task
     explainers: Mapping[str, tasks.Chosen]
-    count: Callable[[], tuple[stats.Estimate, ...]]
-
-    @cached_property
-    def right(self) -> tuple[stats.Estimate, ...]:
-        """How many test examples the network recognises, and how many its fine-tuned companion; what is known."""
-        return self.count()
+    right: Callable[[], tuple[stats.Estimate, ...]]
 
     @property
     def row(self) -> dict[str, Any]:
         """What was asked, as a row of a table: the network, what it recognises, and how many inputs and features."""
         found = {"kind": self.kind.name, "network": self.kind.about, "training seed": self.seed}
-        shares = (*map(tables.share, self.right), *("not known", "there is none")[len(self.right) :])
+        right = self.right()
+        shares = (*map(tables.share, right), *("not known", "there is none")[len(right) :])
         found |= dict(zip(("recognises", "fine-tuned"), shares, strict=True))
         return found | {"explained": len(self.task.x), "features": segments.count(self.task.segments)}
 
@@ -139,11 +136,7 @@ def asked(network: str, parameters: Mapping[str, Any], *, references: bool = Tru
         blur = partial(baselines.blur, sigma=data.inputs.shape[-1] / 8)
         task = replace(task, baselines={**task.baselines, "blur": blur})
     found = {name: explainer(name, parameters["steps"]) for name in parameters["explainers"][model]}
-
-    def count() -> tuple[stats.Estimate, ...]:
-        return tuple(recognised(of, data, task) for of in (task.model, task.tuned))
-
-    return Asked(kind, seed, task, found, count)
+    return Asked(kind, seed, task, found, lambda: tuple(recognised(of, data, task) for of in (task.model, task.tuned)))
 
 
 def segments_of(size: int, side: int) -> Tensor:

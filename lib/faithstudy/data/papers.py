@@ -165,22 +165,21 @@ def imagenet_vehicles(
         DatasetUnavailable: no image of these classes has a box there; the message says what to put where.
     """
     path, boxes = Path(path).expanduser(), Path(boxes).expanduser()
-    images, labels, masks = [], [], []
+    shown = []
     for group, members in enumerate(vehicles.group_indices()):
         for identity in (imagenet.wordnet_ids()[member] for member in members):
             found = imagenet.images(path / identity)
             for file in [f for i, f in enumerate(found) if (i % 8 == 7) == (split == "test")][:limit]:
                 mask = _box(boxes / identity / f"{file.stem}.xml", size)
                 if mask.any():
-                    images.append(torch.from_numpy(imagenet.read(file, size)))
-                    labels.append(group)
-                    masks.append(mask)
-    if not images:
+                    shown.append((torch.from_numpy(imagenet.read(file, size)), group, mask))
+    if not shown:
         raise DatasetUnavailable(
             f"found no vehicles of ImageNet with boxes in {path} and {boxes}. Register at image-net.org, fetch the "
             "training images of ILSVRC 2012 and the archive ILSVRC2012_bbox_train_v2, unpack both into folders named "
             "by WordNet id (n02814533, ...), and give these as path and boxes."
         )
+    images, labels, masks = zip(*shown, strict=True)
     about = tuple(vehicles.IMAGENET), imagenet.MEAN, imagenet.STD
     return ImageSet(torch.stack(images), torch.tensor(labels), *about, torch.stack(masks))
 
