@@ -174,7 +174,6 @@ def test_take_and_model_inputs_agree_with_indexing(index):
         {"labels": torch.zeros(5, dtype=torch.int64)},
         {"labels": torch.zeros(6)},
         {"mean": (0.5, 0.5)},
-        {"masks": torch.ones(6, 4, 5, dtype=torch.bool)},
         {"inputs": torch.zeros(6, 1, 5, 4)},
     ],
 )

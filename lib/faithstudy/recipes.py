@@ -17,27 +17,14 @@ from faithstudy.networks.training import Recipe
 from faithstudy.parameters import checked
 from faithstudy.tables import share
 
-RESNET9 = Recipe(
-    data="cifar10",
-    model="resnet9",
-    model_options={"width": 16},
-    epochs=30,
-    rate=0.01,
-    decay=0.01,
-    optimiser="adamw",
-    augment=True,
-    precision="bfloat16",
-)
+# The training of most of these networks.
+_USUAL = {"epochs": 30, "rate": 0.01, "decay": 0.01, "optimiser": "adamw"}
+
+RESNET9 = Recipe("cifar10", "resnet9", **_USUAL, model_options={"width": 16}, augment=True, precision="bfloat16")
 """The network of the pages about images; it ships."""
 
-VIT = dataclasses.replace(
-    RESNET9,
-    model="vit",
-    model_options={"dim": 64, "depth": 6, "heads": 4, "patch": 4},
-    epochs=40,
-    rate=0.002,
-    decay=0.05,
-)
+_VIT_SIZE = {"dim": 64, "depth": 6, "heads": 4, "patch": 4}
+VIT = dataclasses.replace(RESNET9, model="vit", model_options=_VIT_SIZE, epochs=40, rate=0.002, decay=0.05)
 """The small Vision Transformer; it ships."""
 
 VIT_SMALL = dataclasses.replace(RESNET9, model="vit_small", model_options={}, epochs=2, rate=0.002, batch=32)
@@ -57,27 +44,13 @@ def of_others(weights: str) -> Recipe:
     return _OF_OTHERS[weights]
 
 
-BILSTM = Recipe(
-    data="japanese-vowels",
-    model="bilstm",
-    model_options={"classes": 9, "channels": 12, "width": 32, "layers": 2},
-    epochs=30,
-    rate=0.01,
-    decay=0.01,
-    optimiser="adamw",
-    batch=16,
-)
+_BILSTM_SIZE = {"classes": 9, "channels": 12, "width": 32, "layers": 2}
+BILSTM = Recipe("japanese-vowels", "bilstm", **_USUAL, model_options=_BILSTM_SIZE, batch=16)
 """The LSTM that the pages about time series begin with."""
 
-LSTM = Recipe(
-    data="rotten-tomatoes",
-    data_options={"length": 32, "words": 8000},
-    model="lstm",
-    model_options={"words": 8000, "dim": 64, "hidden": 64},
-    epochs=3,
-    rate=0.005,
-    decay=1e-5,
-)
+_LSTM_SIZE = {"words": 8000, "dim": 64, "hidden": 64}
+_REVIEWS = {"length": 32, "words": 8000}
+LSTM = Recipe("rotten-tomatoes", "lstm", 3, _REVIEWS, _LSTM_SIZE, rate=0.005, decay=1e-5)
 """The LSTM that the pages about texts begin with."""
 
 TUNED = {

@@ -71,10 +71,8 @@ class ImageSet(LabelledSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        N, C, H, W = self.inputs.shape
-        masked = self.masks is None or (self.masks.shape == (N, H, W) and self.masks.dtype == torch.bool)
-        if self.inputs.dtype != torch.uint8 or not len(self.mean) == len(self.std) == C or not masked:
-            raise ValueError(f"images must be uint8, mean and std of {C} channels, and masks bool {[N, H, W]}")
+        if self.inputs.dtype != torch.uint8 or not len(self.mean) == len(self.std) == self.inputs.shape[1]:
+            raise ValueError(f"images must be uint8, and mean and std of {self.inputs.shape[1]} channels")
 
     def model_inputs(self, index: Index = slice(None)) -> Tensor:
         """Return (intensity / 255 - mean) / std of the images at `index`, float32 [n, C, H, W]."""

@@ -148,13 +148,9 @@ def _efficientnet_lite(name: str) -> nn.Module:
     network.load_state_dict(dict(zip(wanted, found, strict=True)), assign=True)
     _in_plain_layers(network, network.pretrained_cfg["input_size"][-1])
     parts = ("conv_stem", "bn1", "blocks", "conv_head", "bn2")
-    return nn.Sequential(
-        OrderedDict(
-            standardise=Standardise((0.5,) * 3, (0.5,) * 3),
-            features=nn.Sequential(OrderedDict((part, network.get_submodule(part)) for part in parts)),
-            head=nn.Sequential(network.global_pool, network.classifier),
-        )
-    )
+    features = nn.Sequential(OrderedDict((part, network.get_submodule(part)) for part in parts))
+    head = nn.Sequential(network.global_pool, network.classifier)
+    return nn.Sequential(OrderedDict(standardise=Standardise((0.5,) * 3, (0.5,) * 3), features=features, head=head))
 
 
 def _in_plain_layers(network: nn.Module, side: int) -> None:
