@@ -124,12 +124,11 @@ publish(
     train="d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
     test="a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
 )
-_FASHION_CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
 publish(
     "fashion-mnist",
     Source("official site", _FASHION, formats.mnist),
     Source("Debian package dataset-fashion-mnist", (_FASHION_APT,), formats.mnist),
-    classes=tuple(_FASHION_CLASSES.split(",")),
+    classes=("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     mean=(0.2860,),
     std=(0.3530,),
     train="1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
