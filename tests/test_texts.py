@@ -224,10 +224,6 @@ def test_texts_have_their_own_options(home):
     place("sst2", {"train.tsv": TRAIN, "dev.tsv": DEV})
     with pytest.raises(TypeError, match="unexpected keyword argument 'share'"):
         datasets.load("sst2", share=0.2)
-    with pytest.raises(ValueError, match="length must be at least 1"):
-        datasets.load("sst2", length=0)
-    with pytest.raises(ValueError, match="words more than 3"):
-        datasets.load("sst2", words=3)
 
 
 def test_the_snippets_are_those_of_the_package():

@@ -279,8 +279,6 @@ def _texts(name: str, split: str, *, length: int = 64, words: int = 10_000) -> T
         length: tokens of a text that are kept, from its start; also T of the token ids.
         words: size of the vocabulary, with padding, mask and unknown.
     """
-    if length < 1 or words <= len(texts.SPECIAL):
-        raise ValueError(f"length must be at least 1 and words more than {len(texts.SPECIAL)}, not {length}, {words}")
     stored = {part: _stored(name, part) for part in {"train", split}}
     tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
     vocabulary = texts.vocabulary(tokens["train"], words)

@@ -157,19 +157,8 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
     """Replace timm's composite layers, which torch.fx cannot fold, by the torch layers that they are made of.
 
     "Same" padding depends on the input's size; it is fixed for images of `side`, the size of the weights' training.
+    timm has such layers where an image becomes smaller, which is one after the other here.
     """
-    padding = {}
-
-    def note(layer: Conv2dSame, inputs: tuple[Tensor]) -> None:
-        total = get_same_padding(inputs[0].shape[-1], layer.kernel_size[0], layer.stride[0], layer.dilation[0])
-        padding[layer] = (total // 2, total - total // 2) * 2
-
-    network.eval()
-    hooks = [m.register_forward_pre_hook(note) for m in network.modules() if isinstance(m, Conv2dSame)]
-    with torch.no_grad():
-        network(torch.zeros(1, 3, side, side, dtype=torch.float32))
-    for hook in hooks:
-        hook.remove()
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, BatchNormAct2d):
@@ -178,10 +167,13 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
                 active = nn.Identity() if isinstance(layer.act, nn.Identity) else type(layer.act)()  # not in place
                 setattr(parent, name, nn.Sequential(norm, active))
             elif isinstance(layer, Conv2dSame):
+                total = get_same_padding(side, layer.kernel_size[0], layer.stride[0], layer.dilation[0])
+                padding = (total // 2, total - total // 2) * 2
+                side = -(-side // layer.stride[0])
                 shape = layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride
                 convolution = nn.Conv2d(*shape, groups=layer.groups, bias=layer.bias is not None)
                 convolution.load_state_dict(layer.state_dict(), assign=True)
-                setattr(parent, name, nn.Sequential(nn.ZeroPad2d(padding[layer]), convolution))
+                setattr(parent, name, nn.Sequential(nn.ZeroPad2d(padding), convolution))
 
 
 def _fingerprint(tensors: Iterable[Tensor]) -> str:
