@@ -199,7 +199,7 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     given = {word.split("=")[0].lower(): f"{tmp_path}/{word.split('=')[1]}" for word in line.split()[2:]}
     found = architectures.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
     assert found.task.x.shape == (8, 1, 16, 16)
-    assert found.right[0].images == 8
+    assert found.right()[0].images == 8
     architectures.check(profiles.resolve("across/examination"), **given)
 
 

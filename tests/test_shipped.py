@@ -158,14 +158,6 @@ def test_weights_that_are_not_those_that_were_committed_are_an_error(change, rep
     assert len(steps) == 6
 
 
-@pytest.mark.parametrize("text", ["", "{"])
-def test_facts_that_cannot_be_are_an_error(text, repository):
-    path = repository / "data" / "networks" / f"{RECIPE.key()}.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=rf"{path} cannot be read: .*; restore it: git checkout -- {path}"):
-        trained(RECIPE, "cpu")
-
-
 def test_what_ships_needs_nothing_that_may_be_written_and_no_cache(repository, monkeypatch):
     shipping(RECIPE)
     network = trained(RECIPE, "cpu")
