@@ -1,17 +1,15 @@
 """Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from faithlab import stats
 from faithlab.stats import Estimate
 from faithstudy import numbers, tables
-from faithstudy.claims import Claim, Part
-from faithstudy.claims.verdicts import HOLDS, LEAST
+from faithstudy.claims.verdicts import LEAST
 
 ANSWERS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
 """All of the interval lies on the side that the question means, on the other, or it holds the bar; and in words."""
@@ -96,36 +94,6 @@ def frame(*reasons: Reason) -> pd.DataFrame:
         answer = FEW if reason.few else ANSWERS[reason.answer].format(reason.bar)
         rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
     return pd.DataFrame(rows)
-
-
-def of_networks(parts: Sequence[Part]) -> list[Reason]:
-    """What may keep parts of a claim open: one of the networks, or that one is asked about too few inputs.
-
-    Of each data set the part that is nearest to failing tells: the lead on the network where it is least, and the lead
-    without the network that is asked about fewest inputs, whose own interval makes that of all of them wide.
-
-    Args:
-        parts: all of a claim; each compares two explainers on a data set, such as `faithstudy.claims.better` does.
-
-    Returns:
-        None where all parts hold, and where there are none.
-    """
-    judged = Claim("", "", "", tuple(parts)).verdict.judged if parts else ()
-    left, found = [of.part for of in judged if of.outcome != HOLDS], []
-    for data in dict.fromkeys(part.labels["dataset"] for part in left):
-        of_data = [part for part in left if part.labels["dataset"] == data]
-        worst = min(of_data, key=lambda part: float(part.estimate.value) - part.low)
-        lead, rows = partial(stats.paired, worst.table, *worst.cells, **worst.labels), worst.table.where(**worst.labels)
-        counts = {block.labels["network"]: len(block.values) for block in rows.where(**worst.cells[1])}
-        leads = {name: lead(network=name) for name in counts}
-        least, few = min(leads, key=lambda name: float(leads[name])), min(counts, key=counts.get)
-        asked = f"{data.removesuffix(' test')}: lead over “{worst.cells[1]['explainer']}”"
-        found.append(Reason("Does it lose on some network?", f"{asked}, {least}", leads[least], below=worst.low))
-        if len(counts) > 1:
-            rest = lead(network=[name for name in counts if name != few])
-            asked += f", without {few} ({counts[few]} inputs)"
-            found.append(Reason("Too few inputs of one network?", asked, rest, above=worst.low))
-    return found
 
 
 def once(rows: pd.DataFrame) -> pd.DataFrame:

@@ -59,7 +59,7 @@ from faithlab import stats
 from faithlab.metrics import METRICS, evaluate, own
 from faithlab.metrics.fidelity import fidelities
 from faithlab.scores import Scores
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, better, in_order, premise, trend
 from faithstudy.data import datasets
@@ -209,9 +209,6 @@ run.save(measured, "correlations")
 paper = own_tables if len(own_tables) else tables_of_paper.query("dataset == 'CIFAR-100'")
 sources = {"published": paper, "measured": measured}
 
-# %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(scores, noise_shares, seeds))
-
 # %% [markdown]
 # ### Macro correlation
 
@@ -347,9 +344,6 @@ run.claim(
         for explainer in explainers
     ],
 )
-
-# %% tags=["hide-input"]
-Markdown(summaries.unlike_print(measured, paper))
 
 # %% [markdown]
 # Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,

@@ -68,13 +68,13 @@ from functools import partial
 
 import pandas as pd
 import torch
-from IPython.display import HTML, Markdown
+from IPython.display import HTML
 
 from faithlab import masks, stats
 from faithlab.metrics import METRICS, own
 from faithlab.metrics.fidelity import fidelities
 from faithlab.outputs import correct
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, tables
 from faithstudy.claims import above, below, better, counted, in_order, no_worse, premise, trend
 from faithstudy.data import datasets
 from faithstudy.data.sets import TextSet
@@ -280,9 +280,6 @@ stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name]
 paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
 sources = {"published": paper, "measured": measured}
 table_of = partial(tables.correlations, sources, columns=["dataset"], sets=stands)
-
-# %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(scores, noise_shares, seeds))
 
 # %% [markdown]
 # ### LSTM (Table 4): macro correlation

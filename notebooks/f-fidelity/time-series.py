@@ -69,7 +69,6 @@ from functools import partial
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from IPython.display import Markdown
 
 from faithlab import masks, segments, stats
 from faithlab.metrics import METRICS, own
@@ -275,17 +274,6 @@ for name in data:
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
 sources = {"published": paper, "measured": measured}
 table_of = partial(tables.correlations, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
-
-# %% tags=["hide-input", "headline"]
-# As the claims below, this speaks of networks that recognise at least six in ten.
-bare = robust.query("network == 'original' and masked == 0")
-surely = bare.groupby("dataset")["low"].max()
-weak = [name for name, called in SETS.items() if surely.get(called, 1.0) <= 0.6]
-Markdown(
-    summaries.best_order(scores, noise_shares, seeds, without=[f"{name} test" for name in weak])
-    + f" Left out: {summaries.listed([SETS[name] for name in weak])}, of which no network surely recognises six in ten series."
-    * (0 < len(weak) < len(surely))
-)
 
 # %% [markdown]
 # ### LSTM (Table 3): macro correlation
