@@ -56,13 +56,6 @@ def test_a_question_has_one_bar(bars):
         Reason("Why?", "a mean", SPREAD, **bars)
 
 
-def test_a_reason_asks_for_one_number():
-    both = table([0.0, 1.0]) + table([2.0, 3.0], metric="other")
-    two = stats.estimate(both, cells=[{"metric": "m"}, {"metric": "other"}])
-    with pytest.raises(ValueError, match=r"'Why\?' asks for one number, 'two means' has 2"):
-        Reason("Why?", "two means", two, above=0)
-
-
 def test_a_table_says_number_inputs_run_and_bar():
     rows = (
         Reason("Too small?", "a mean", SPREAD, above=0),

@@ -135,7 +135,7 @@ def test_a_page_shows_the_recorded_table_and_measures_its_first_inputs_again(rep
     shown = page(scores())
     assert values(shown.found).equal(values(scores()))
     assert shown.asked == [4]
-    assert shown.about["again"] == {"scores": "4 of 40, 0 of 8 numbers differ"}
+    assert shown.about["again"] == {"scores": "4 of 40 inputs, 0 of 8 numbers differ"}
     assert shown.about["recorded"]["date"]
     assert page(scores(5)).asked == [], "the rows are remembered until the code changes"
 

@@ -1,6 +1,7 @@
 """Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -46,10 +47,6 @@ class Reason:
     def __post_init__(self) -> None:
         if sum(bar is not None for bar in (self.above, self.below, self.within)) != 1:
             raise ValueError(f"{self.question!r} needs one bar of above, below and within, and no other")
-        if self.found is not None and (numbers := self.found.value.numel()) != 1:
-            raise ValueError(
-                f"{self.question!r} asks for one number, {self.asked!r} has {numbers}: give each its reason"
-            )
 
     @property
     def few(self) -> bool:
@@ -63,12 +60,12 @@ class Reason:
             return "open"
         _, low, high = map(float, self.found.pooled)  # of one image there is none, and nothing below holds
         if self.within is not None:
-            inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
-            return "yes" if inside else "no" if outside else "open"
-        bar = self.above if self.below is None else self.below
-        over, under, level = low > bar, high < bar, low == high == bar
-        yes, no = (over, under) if self.below is None else (under, over)
-        return "yes" if yes else "no" if no or level else "open"
+            least, most = -self.within, self.within
+        else:
+            least, most = (self.above, math.inf) if self.below is None else (-math.inf, self.below)
+        if least < low and high < most:
+            return "yes"
+        return "no" if high < least or most < low or low == high in (least, most) else "open"
 
     @property
     def bar(self) -> str:

@@ -202,7 +202,8 @@ class Agreement:
         return f"{len(self.differing):,} of {self.values:,} numbers are others when measured again{named}{means}"
 
     def __str__(self) -> str:
-        return f"{self.inputs:,} of {self.of:,}, {len(self.differing)} of {self.values:,} numbers differ"
+        what = "inputs" if isinstance(self.patched, Scores) else "rows"
+        return f"{self.inputs:,} of {self.of:,} {what}, {len(self.differing)} of {self.values:,} numbers differ"
 
 
 def compared(again: pd.DataFrame | Scores, kept: pd.DataFrame | Scores, rounding: Rounding) -> Agreement:

@@ -11,7 +11,6 @@ import json
 import os
 import pickle
 import platform
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -487,21 +486,12 @@ class Stamp:
         return {**self.provenance, "steps_made_on": (), **recorded} if recorded else self.provenance
 
     def again(self) -> tuple[str, str]:
-        """What was measured again, in a line; and by table, with why the others were not."""
-        said, tables = self.provenance.get("again", {}), self.provenance["tables"]
-        each, counts = [], []
-        for table, of in said.items():
-            some, _, differing = of.partition(", ")
-            if differing:
-                counts.append([int(of.replace(",", "")) for of in re.findall(r"\d[\d,]*", differing)])
-                some += " inputs, " if tables[table]["file"].endswith(".parquet") else " rows, "
-            each.append(f"{table} {some}{differing}" if differing else f"{table} not ({of})")
-        if not counts:
-            return "", "; ".join(each)
-        different, numbers = map(sum, zip(*counts, strict=True))
-        line = f"{len(counts)} tables, {different:,} of {numbers:,} numbers differ"
-        line = next(of for of in each if " not (" not in of) if len(counts) == 1 else line
-        return f"Measured again here: {line}" + "; verdicts unchanged" * ("claims" in tables) + ".", "; ".join(each)
+        """What was measured again, in a line; and the same with why the other tables were not."""
+        said = self.provenance.get("again", {})
+        measured = [f"{table} {of}" for table, of in said.items() if of.endswith(" differ")]
+        others = [f"{table} not ({of})" for table, of in said.items() if not of.endswith(" differ")]
+        line = "; ".join(measured) + "; verdicts unchanged" * ("claims" in self.provenance["tables"])
+        return f"Measured again here: {line}." if measured else "", "; ".join(measured + others)
 
     def __repr__(self) -> str:
         p = self.shown
@@ -558,9 +548,3 @@ def page_faults(name: str, profile: str) -> list[str]:
         return ["the page and its tables are of different runs"]
     same = provenance.digest(provenance.cells(page)) == record["notebook_sha256"]
     return [] if same else ["the code on the page is not the code that made its tables"]
-
-
-def remedy(names: list[str], profile: str) -> str:
-    """What to type so that notebooks run again in a build."""
-    pages = " ".join(os.path.relpath(paths.executed(name, profile)) for name in names)
-    return f"Run again what does not fit: rm -f {pages} && make book PROFILE={profile}"
