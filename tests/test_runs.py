@@ -479,11 +479,6 @@ def test_the_stamp_says_what_was_measured_again_and_when_the_record_was_made(rep
     assert "numbers differ; claims 1 of 1 rows, 2 of 3 numbers differ;" in results.Stamp(about, []).again()[0]
 
 
-def edit_page(repository):
-    path = paths.executed("part/one", "study")
-    path.write_text(path.read_text().replace("0.2", "0.3"))
-
-
 def edit_table(repository):
     path = paths.results("part/one", "study") / "scores.csv"
     path.write_text(path.read_text().replace("0.1", "0.2"))
@@ -521,7 +516,6 @@ def take_provenance(repository):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (edit_page, "the code on the page is not the code that made its tables"),
         (edit_table, "the table scores is not the one that the run saved"),
         (add_table, "the table other is not the one that the run saved"),
         (take_table, "the table scores is not the one that the run saved"),

@@ -7,12 +7,9 @@ import shutil
 import sys
 
 from faithstudy import paths, profiles
-from faithstudy.data import cache
 
 COMMANDS = {"slurm": "sbatch"}
 """By kind of cluster, which is what Snakemake's plugin is called after: a command that must be there."""
-ROOM = 5
-"""Gigabytes that should be free: a build of the profile quick takes 0.6 for data and networks."""
 
 
 def missing(profile: str, cluster: str = "") -> list[str]:
@@ -38,10 +35,6 @@ def missing(profile: str, cluster: str = "") -> list[str]:
         profiles.require_files({name: profiles.resolve(name, profile) for name in measured})
     except ValueError as error:
         lines += [str(error), "  Put them there, or change the paths in notebooks/profiles.yml."]
-    for variable, folder in (("FAITHLAB_BUILD", paths.build()), (cache.VARIABLE, cache.folder())):
-        place = next(path for path in (folder, *folder.parents) if path.exists())
-        if (free := shutil.disk_usage(place).free / 1e9) < ROOM:
-            lines.append(f"Disk: {free:.1f} GB are free at {place}, and {ROOM} are safe; {variable} moves it.")
     return lines
 
 
