@@ -69,6 +69,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+from IPython.display import Markdown
 
 from faithlab import masks, segments, stats
 from faithlab.metrics import METRICS, own
@@ -81,6 +82,7 @@ from faithstudy.display_names import NETWORKS, SETS
 from faithstudy.networks.training import Recipe
 from faithstudy.run import Run
 from faithstudy.trials import comparisons, degraded, masking, roar, tasks
+from faithstudy.trials.comparisons import in_one_sign
 
 plots.theme()
 run = Run("f-fidelity/time-series", globals())
@@ -274,6 +276,13 @@ for name in data:
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
 sources = {"published": paper, "measured": measured}
 table_of = partial(tables.correlations, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
+
+# %% tags=["hide-input", "headline"]
+macro = in_one_sign(measured.query("level == 'macro_correlation'")).groupby("metric")["mean"].mean()
+order = summaries.of_each(macro.sort_values(ascending=False))
+Markdown(
+    f"Mean macro correlations with the right order (1 is right in every comparison): **{order}**. The claims say which are clear."
+)
 
 # %% [markdown]
 # ### LSTM (Table 3): macro correlation
