@@ -211,10 +211,10 @@ paper = own_tables if len(own_tables) else tables_of_paper.query("dataset == 'CI
 sources = {"published": paper, "measured": measured}
 
 # %% tags=["hide-input", "headline"]
-macro = in_one_sign(measured.query("level == 'macro_correlation'")).groupby("metric")["mean"].mean()
-order = summaries.of_each(macro.sort_values(ascending=False))
+mean_macro = in_one_sign(measured.query("level == 'macro_correlation'")).groupby("metric")["mean"].mean()
+ordered = summaries.of_each(mean_macro.sort_values(ascending=False))
 Markdown(
-    f"Mean macro correlations with the right order (1 is right in every comparison): **{order}**. The claims say which are clear."
+    f"Mean macro correlations with the right order (1 is right in every comparison): **{ordered}**. The claims say which are clear."
 )
 
 # %% [markdown]
