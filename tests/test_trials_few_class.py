@@ -16,7 +16,7 @@ from faithlab.metrics import METRICS, evaluate, few_class
 from faithlab.metrics.few_class import replacement_curves
 from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy import claims, published, tables
+from faithstudy import claims, published
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import models
 from faithstudy.trials import baselines as trial
@@ -335,16 +335,6 @@ def test_a_difference_of_orders_moves_in_steps_as_orders_do(images):
     found = stats.estimate(t, both)
     for end in ("value", "low", "high"):
         assert float(getattr(found, end)) == pytest.approx(float(getattr(paired, end)))
-
-
-def test_the_explainers_whose_metrics_agree_across_images_are_named():
-    scores = table({"BP": 0.5, "Random": 0.5})
-    noise, unrelated = (torch.rand(48, generator=torch.Generator().manual_seed(seed)) for seed in (4, 3))
-    values = {"BP": scores.where(explainer="BP").blocks[0].values[:, 0] + noise, "Random": unrelated}
-    labels = {"dataset": "digits", "network": "net 0", "images": range(48), "metric": "Dice"}
-    both = scores + Scores.concat(Scores.of(of, explainer=name, **labels) for name, of in values.items())
-    text = tables.across_images(both, {"metric": "Few-class Fidelity"}, {"metric": "Dice"}, list(values))
-    assert text.startswith("Across images the interval excludes 0 for 1 of 2 explainers: BP 0.")
 
 
 def test_what_is_told_apart_is_the_literal_share_of_pairs_under_any_weights():

@@ -59,6 +59,7 @@ from faithlab import stats
 from faithlab.explainers import cam
 from faithlab.metrics import METRICS, evaluate
 from faithlab.metrics.few_class import replacement_curves
+from faithlab.stats.samples import Statistic
 from faithstudy import plots, published, records, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, within
@@ -289,9 +290,13 @@ alike, of_gains = stats.agreement(*both, "explainer", combinations), refined.gai
 changes = tables.number(stats.estimate(scores, of_gains, **here))
 printed, gains = (refined.printed_agreement(paper, 1, 3, gains=of) for of in (False, True))
 Markdown(
-    f"{tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: the "
-    f"gains correlate {changes}, in print {summaries.of_each(gains)}."
+    f"What a refinement *changes* is the same in both less often: the gains correlate {changes}, in print {summaries.of_each(gains)}."
 )
+
+# %% tags=["hide-input"]
+of_images = Statistic(stats.association, both, within=(-1.0, 1.0))
+rows = {name: {"explainer": name} for name in combinations}
+tables.estimates(rows, {"across images": {"of": of_images}}, scores, **here)
 
 # %% tags=["hide-input", "headline"]
 together = stats.estimate(scores, alike, **here)
