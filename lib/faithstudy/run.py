@@ -349,7 +349,7 @@ class Run:
         if wrong:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. Rounding does not do that: the code or data have changed. The "
-                f"numbers are in {folder}. If the new ones are right: make record NAME={self.name}"
+                f"numbers: head {folder}/*.csv. If the new ones are right: make record NAME={self.name}"
             )
         return {table: str(of) for table, of in self._again.items()}
 
