@@ -121,7 +121,7 @@ def test_metrics_are_examined_with_a_model_of_yours(page):
 def test_the_size_of_an_explanation_of_yours_is_read_or_refused(page):
     assert re.match(r"no size: [a-z]|0\.\d\d \[", page["said"][8])
     assert page["size"].rows == 20
-    curves, *pictures = page["figure"].axes
+    *pictures, curves = page["figure"].axes
     assert [axes.get_title() for axes in pictures[:2]] == ["image", "explanation"]
     assert curves.lines
 
