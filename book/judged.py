@@ -51,6 +51,7 @@ def page(folder: Path, name: str) -> Page:
     reasons = _read(folder / "reasons.csv", ("claim",))
     told = reasons.drop(columns="claim").map(words.plain).assign(claim=reasons["claim"])
     rates = _read(folder / "error_rates.csv", ("claim", "stable"))[["claim", "stable"]]
+    claims = claims.astype({"id": object})  # a page without claims has no names
     claims = claims.merge(rates.rename(columns={"claim": "id"}).astype({"id": object}), on="id", how="left")
     beside = {name: claims[name].astype(object).fillna("") for name in ("generalises", "untested", *APART)}
     claims = claims.assign(evidence=claims["evidence"].map(words.plain), **beside)

@@ -121,9 +121,9 @@ def test_metrics_are_examined_with_a_model_of_yours(page):
 def test_the_size_of_an_explanation_of_yours_is_read_or_refused(page):
     assert re.match(r"no size: [a-z]|0\.\d\d \[", page["said"][8])
     assert page["size"].rows == 20
-    *pictures, curves = page["figure"].axes
-    assert [axes.get_title() for axes in pictures[:2]] == ["image", "explanation"]
-    assert curves.lines
+    titles = [axes.get_title() for axes in page["figure"].axes]
+    assert {"image", "explanation"} <= {*titles}
+    assert any(axes.lines for axes in page["figure"].axes)
 
 
 def test_labels_and_numbers_are_read_as_what_they_are(page):
