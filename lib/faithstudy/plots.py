@@ -86,7 +86,7 @@ def show(figure: plt.Figure, least: int = 1) -> plt.Figure:
             said = f"needs {least:,} inputs, this run has {INPUTS.measured:,}"
         figure.text(1.0, 0.0, said, ha="right", va="top", fontsize="small")
     figure.set_layout_engine("constrained" if figure.axes else "none")
-    figure.set_figwidth(min(figure.get_figwidth(), COLUMN))
+    figure.set_figwidth(min(figure.get_figwidth(), COLUMN - 2 * plt.rcParams["savefig.pad_inches"]))
     figure.draw_without_rendering()
     for text in figure.findobj(Text):
         text.set(text=named(text.get_text()), fontsize=max(SMALLEST, text.get_fontsize()))
