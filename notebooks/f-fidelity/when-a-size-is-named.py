@@ -31,7 +31,7 @@
 profile = "study"  # the recorded run; quick, smoke or paper: see notebooks/profiles.yml
 studies = 120  # simulated studies of each case
 digit_shares = [0.12, 0.15, 0.25, 0.3]  # of the image, that the digit covers: a network each, with a seed of its own
-network_studies = 6  # of each network, each of other images
+network_studies = 2  # of each network, each of other images
 network_images = 250  # of one study
 
 # %% tags=["hide-input"]
