@@ -32,9 +32,9 @@ def check(profile: str) -> list[str]:
     names = paths.pages()
     wrong = {name: found for name in names if (found := results.page_faults(name, profile))}
     lines = [f"  {name}: {'; '.join(found)}" for name, found in wrong.items()]
-    if lines:
-        lines = ["Pages and tables that do not belong together:", *lines, results.remedy(list(wrong), profile)]
-    return lines
+    again = " ".join(os.path.relpath(paths.executed(name, profile)) for name in wrong)
+    again = f"Run again what does not fit: rm -f {again} && make book PROFILE={profile}"
+    return ["Pages and tables that do not belong together:", *lines, again] if wrong else []
 
 
 def stage(profile: str, site: Path) -> None:

@@ -17,23 +17,15 @@ import torch
 import yaml
 from words import markdown
 
-from faithlab import stats
 from faithlab.metrics import METRICS
-from faithlab.metrics.size import Setting, holds, law
-from faithlab.scores import COLUMNS, Scores
+from faithlab.metrics.size import Setting, law
+from faithlab.scores import COLUMNS
 from faithstudy import paths, plots, profiles, published, records
 from faithstudy.claims import PARTLY, REPRODUCED
 from faithstudy.claims.verdicts import MOSTLY_FAILS, REFUTED_IN_PART
 from faithstudy.numbers import interval, number
 from faithstudy.trials import concordance, recommendations
 from faithstudy.trials.comparisons import in_one_sign
-
-GOALS = {
-    "named": "An explanation that has an end is given a size",
-    "held": "The interval of a size that is named holds the true one",
-    "refused": "A ranking without an end is refused",
-}
-"""What simulated studies of explanation sizes are to reach, by the metric of their table."""
 
 
 def write(results: Path, target: Path, pages: Sequence[judged.Page], drawn: Path) -> None:
@@ -218,42 +210,6 @@ def _sizes(path: Path) -> str:
     return markdown({"True share": number(share, 2), **row} for share, row in table.to_dict("index").items())
 
 
-def _ones(*files: Path) -> str:
-    """How many single images have a size, by data and ranking, and whether it is the known one."""
-    rows = []
-    for path in files:
-        page, names = path.parent.name, {"explainer": "ranking", "attribution": "ranking"}
-        each, sizes = (pd.read_csv(path.with_name(f"{table}.csv")).rename(columns=names) for table in ("each", "sizes"))
-        if "truth" not in sizes:  # of the digits, images of one share are asked one by one, the middle one
-            middle = sorted(sizes["share"].unique())[sizes["share"].nunique() // 2]
-            sizes, each = sizes.assign(data="digits", truth=middle), each.assign(data="digits")
-        each, truth = each.replace({"ranking": {"oracle": "truth"}}), sizes.groupby("data")["truth"].first()
-        for (data, ranking), own in each.groupby(["data", "ranking"], sort=False):
-            named = own.dropna(subset="size")
-            right = f"{int(holds(named['low'], named['high'], truth[data]).sum())} of {len(named)}"
-            rows.append({"Data": f"[{data}](../notebooks/f-fidelity/{page})", "Ranking": ranking})
-            rows[-1] |= {"Images with a size": f"{len(named)} of {len(own)}"}
-            rows[-1] |= {"Median size": number(named["size"].median(), 2)}
-            rows[-1] |= {"Hold the known size": right if len(named) and pd.notna(truth[data]) else "–"}
-    return markdown(rows)
-
-
-def _goals(path: Path) -> str:
-    """How often simulated studies of explanation sizes come out right: the worst case of each goal."""
-    scores, lines = Scores.load(path), []
-    for metric, says in GOALS.items():
-        cases = scores.where(metric=metric).labels("dataset") if metric in scores.labels("metric") else []
-        shares = {
-            name: [100 * float(end) for end in stats.estimate(scores, metric=metric, dataset=name).pooled]
-            for name in cases
-        }
-        if shares:
-            worst = min(shares, key=lambda name: shares[name][0])
-            share = interval(*shares[worst], digits=0, unit=" %")
-            lines.append(f"- {says} in {share} of the studies in the worst case of {len(shares)}, *{worst}*.\n")
-    return "Of simulated studies:\n\n" + "".join(lines)
-
-
 def _robustness(*files: Path) -> str:
     """Accuracy under random masking: ours, and what F-Fidelity prints in Table 8."""
     ours = pd.concat([pd.read_csv(path).assign(source="measured") for path in files])
@@ -301,8 +257,6 @@ MADE = {
     "matrix": (_matrix, "across/examination/trust.csv"),
     "examination": (_examined, "across/examination/trust.csv"),
     "sizes": (_sizes, "f-fidelity/explanation-size/sizes.csv"),
-    "ones": (_ones, "f-fidelity/*/each.csv"),
-    "goals": (_goals, "f-fidelity/when-a-size-is-named/scores.parquet"),
     "robustness": (_robustness, "f-fidelity/*/robustness.csv"),
     "reco-rates": (_rates, "reco-mege/*/rates.csv"),
 }

@@ -119,7 +119,8 @@ axes.legend()
 plots.show(figure)
 
 # %%
-tables.summaries(scores, metrics, rows="explainer")
+rows = {name: {"explainer": name} for name in explainers}
+tables.estimates(rows, {name: {"metric": name, "of": metric.summary} for name, metric in metrics.items()}, scores)
 
 # %% [markdown]
 # A claim is a sentence with parts, and stands below what it is about. This one needs an explainer to be compared with others. [How it is judged](../book/evidence).

@@ -121,7 +121,7 @@ def test_metrics_are_examined_with_a_model_of_yours(page):
 def test_the_size_of_an_explanation_of_yours_is_read_or_refused(page):
     assert re.match(r"no size: [a-z]|0\.\d\d \[", page["said"][8])
     assert page["size"].rows == 20
-    curves, *pictures = page["figure"].axes
+    *pictures, curves = page["figure"].axes
     assert [axes.get_title() for axes in pictures[:2]] == ["image", "explanation"]
     assert curves.lines
 
@@ -199,7 +199,7 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     given = {word.split("=")[0].lower(): f"{tmp_path}/{word.split('=')[1]}" for word in line.split()[2:]}
     found = architectures.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
     assert found.task.x.shape == (8, 1, 16, 16)
-    assert found.right[0].images == 8
+    assert found.right()[0].images == 8
     architectures.check(profiles.resolve("across/examination"), **given)
 
 

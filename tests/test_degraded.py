@@ -190,24 +190,6 @@ def test_the_metrics_of_a_page_are_those_of_its_parameters():
     assert set(fidelities(**page)) == {f + way for f in ("Fid", "ROAR", "RFid", "FFid") for way in "+-"}
 
 
-def test_what_surely_has_another_sign_than_in_print_is_said():
-    about = {"level": "macro_correlation", "explainer": "CAM"}
-    printed = pd.DataFrame(
-        [
-            {"metric": "A", "comparison": "MoRF vs GT", "mean": -0.6, **about},
-            {"metric": "A", "comparison": "MoRF vs GT", "mean": -0.8, **about},  # of another data set
-            {"metric": "B", "comparison": "MoRF vs GT", "mean": -0.6, **about},
-            {"metric": "A", "comparison": "LeRF vs GT", "mean": 1.0, **about},
-        ]
-    )
-    ends = {"MoRF vs GT": (0.3, 0.1, 0.5), "LeRF vs GT": (0.9, 0.8, 1.0)}  # MoRF's ideal is -1
-    found = [{"metric": "A", "comparison": c, "mean": m, "low": a, "high": b, **about} for c, (m, a, b) in ends.items()]
-    found.append({"metric": "B", "comparison": "MoRF vs GT", "mean": 0.3, "low": -0.1, "high": 0.5, **about})
-    said = comparisons.reversed_here(printed, pd.DataFrame(found))
-    assert said == "A with CAM, MoRF vs GT: −0.30 [−0.50, −0.10], printed 0.70"
-    assert comparisons.reversed_here(printed, pd.DataFrame(found[1:])) == "none"
-
-
 def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
     rows = [
         ("macro_correlation", "MoRF vs GT", -0.9, -1.0, -0.7),

@@ -6,7 +6,6 @@ import torch
 from faithlab import stats
 from faithlab.scores import Scores
 from faithstudy import diagnostics, tables
-from faithstudy.claims import better
 from faithstudy.diagnostics import Reason
 
 
@@ -57,13 +56,6 @@ def test_a_question_has_one_bar(bars):
         Reason("Why?", "a mean", SPREAD, **bars)
 
 
-def test_a_reason_asks_for_one_number():
-    both = table([0.0, 1.0]) + table([2.0, 3.0], metric="other")
-    two = stats.estimate(both, cells=[{"metric": "m"}, {"metric": "other"}])
-    with pytest.raises(ValueError, match=r"'Why\?' asks for one number, 'two means' has 2"):
-        Reason("Why?", "two means", two, above=0)
-
-
 def test_a_table_says_number_inputs_run_and_bar():
     rows = (
         Reason("Too small?", "a mean", SPREAD, above=0),
@@ -86,29 +78,3 @@ def test_a_table_says_number_inputs_run_and_bar():
 def test_a_bar_has_the_unit_of_its_number(said, bar):
     assert Reason("?", "a mean", SPREAD, above=0.2, said=said).bar == f"above {bar}"
     assert Reason("?", "a mean", SPREAD, within=0.2, said=said).bar == f"within ±{bar}"
-
-
-def leads(network, values, data="d test"):
-    """The scores of a winner, and of a rival that has 0 everywhere, of a network."""
-    about = {"metric": "m", "dataset": data, "network": network, "images": torch.arange(len(values))}
-    both = {"winner": torch.tensor(values), "rival": torch.zeros(len(values))}
-    return Scores.concat(Scores.of(of, explainer=name, **about) for name, of in both.items())
-
-
-def test_what_keeps_a_part_open_is_asked_of_its_networks():
-    known = leads("many", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9]) + leads("few", [-2.0, 2.0])
-    part = better(known, {"explainer": "winner"}, {"explainer": "rival"}, metric="m", dataset="d test")
-    lose, without = diagnostics.of_networks([part])
-    assert lose.asked == "d: lead over “rival”, few"
-    assert (lose.answer, float(lose.found), lose.below) == ("open", 0.0, 0)
-    assert without.asked == "d: lead over “rival”, without few (2 inputs)"
-    assert (without.answer, float(without.found)) == ("yes", pytest.approx(1.0))
-
-
-def test_of_what_holds_no_reason_is_asked_and_of_one_network_no_other():
-    how = {"x": {"explainer": "winner"}, "y": {"explainer": "rival"}, "metric": "m"}
-    clear, open_ = leads("n", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9], "a test"), leads("n", [-1.0, 1.0, 0.5], "b test")
-    parts = [better(clear + open_, dataset=data, **how) for data in ("a test", "b test")]
-    (lose,) = diagnostics.of_networks(parts)
-    assert lose.asked == "b: lead over “rival”, n"
-    assert diagnostics.of_networks(parts[:1]) == diagnostics.of_networks([]) == []

@@ -107,7 +107,9 @@ def opened(tmp_path, monkeypatch):
 
     def ask() -> set[str]:
         files = {Path(line) for line in log.read_text().splitlines()}
-        inside = {file.relative_to(paths.root()) for file in files if file.is_relative_to(paths.root())}
+        inside = {
+            file.relative_to(paths.root()) for file in files if file.is_relative_to(paths.root()) and file.is_file()
+        }
         inside = {file for file in inside if not file.parts[0].startswith(".")}  # an environment may lie there
         compiled = [file for file in inside if file.parent.name == "__pycache__"]
         imported = {f"{file.parents[1].as_posix()}/{file.name.partition('.')[0]}.py" for file in compiled}
@@ -139,7 +141,7 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch, opened):
     executed = nbformat.read(execute.execute(name, "smoke", overrides=overrides), as_version=4)
     declared = {f"notebooks/{name}.py", *ALWAYS, *dependencies.inputs(name)}
     # All families of metrics are loaded, and those that a page names are its inputs.
-    loaded = dependencies.files(dependencies.graph().find_children("faithlab.metrics"))
+    loaded = dependencies.files(dependencies.reached(dependencies.graph().find_children("faithlab.metrics")))
     undeclared = opened() - declared - {*loaded}
     undeclared = {file for file in undeclared if not file.endswith(".safetensors")}  # a .json has its hash
     assert undeclared == set(), "an edit of these would not make the page stale"

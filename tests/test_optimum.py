@@ -149,21 +149,6 @@ def test_all_subsets_are_asked_up_to_as_many_features_as_one_says():
     assert (above.blocks[0].values > best.values + 1e-3).all()
 
 
-@pytest.mark.parametrize("name", ["MoRF", "LeRF", "LeRF - MoRF"])
-@pytest.mark.parametrize(("features", "budget"), [(2, 1), (6, 60), (6, 300), (16, 300), (16, 700), (16, 2000)])
-def test_a_budget_affords_a_search_that_asks_no_more(name, features, budget):
-    how = optimum.affordable(METRICS[name], features, budget)
-    assert (how is None) <= (budget < 2**features)
-    if how is None:
-        return
-    asked = search.Remembered(search.lookup(torch.rand(1, 1 << features, generator=torch.Generator().manual_seed(0))))
-    if how["exact"]:
-        assert 2**features <= budget
-        return
-    objective = optimum.OBJECTIVES[METRICS[name].compute]
-    assert search.best(asked, 1, features, objective=objective, sweeps=how["sweeps"]).asked.item() <= budget
-
-
 def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():
     for output, rows in ((logit, 0), (METRICS["LeRF - MoRF"].output, 1)):
         metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(output=output)}
@@ -171,18 +156,10 @@ def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():
         assert len(bounds.blocks) == rows
 
 
-def test_a_killed_search_goes_on_from_its_folder(tmp_path):
-    task = small()
-    found, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
-    again, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
-    assert torch.equal(found["Best-p"], again["Best-p"])
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_metrics_without_a_search_are_asked_of_the_searched_orders_too():
     task = small(2)
     metrics = {**OURS, "AOPC": METRICS["AOPC"]}
-    table = optimum.optimum(metrics, task, {"random": torch.rand(2, 16)}, sweeps=1)
+    table = optimum.optimum(metrics, task, {"random": torch.rand(2, 16)})
     asked = {(b.labels["metric"], b.labels["explainer"]) for b in table}
     assert asked >= {("AOPC", "Best-p"), ("AOPC", "random"), (optimum.SHARE, "random"), (optimum.CERTIFIED, "Best-p")}
     assert not optimum.searchable(METRICS["AOPC"])

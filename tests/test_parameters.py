@@ -438,18 +438,12 @@ RECIPES = [
     ({"epochs": 2.5}, "epochs of a recipe must be a whole number, but is 2.5"),
     ({"epochs": -5}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
     ({"precision": "half"}, "unknown optimiser, schedule or precision, or no epoch or example a step: "),
-    (
-        {"optimiser": "sgd"},
-        "unknown optimiser, schedule or precision, or no epoch or example a step: optimiser='sgd', ",
-    ),
+    ({"optimiser": "sgd"}, "unknown optimiser, schedule or precision, or no epoch or example a step: Recipe("),
     ({"model_options": 4}, "model_options of a recipe must be a mapping, but is 4"),
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
     ({"start": "mine"}, "start of a recipe must be another or null, but is 'mine'"),
-    (
-        {"fold": [3, 2]},
-        "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got mask_share=0.0",
-    ),
+    ({"fold": [3, 2]}, "expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got Recipe("),
     ({"mask_channels": "one"}, "mask_channels of a recipe must be a whole number or null, but is 'one'"),
     ({"model": "nope"}, "a recipe cannot have nope with {}: \"no network 'nope'; known: bilstm, cnn1d, cnn3, "),
     (

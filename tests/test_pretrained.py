@@ -42,10 +42,9 @@ def photographs():
 def test_the_layers_are_those_that_the_weights_were_made_for(name, side):
     """timm's own network gives the same logits; with these weights it equals the package's network bit for bit."""
     network = loaded(name)
-    assert pretrained.size(name) == side
     timm = pytest.importorskip("timm")
     reference = timm.create_model(pretrained._in_timm(name)).eval()
-    reference.load_state_dict(dict(zip(reference.state_dict(), pretrained._weights(name), strict=True)))
+    reference.load_state_dict(dict(zip(reference.state_dict(), pretrained._LITE[name].tensors(), strict=True)))
     x = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         rescaled = network.standardise(x)
@@ -132,12 +131,12 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_weights_are_told_and_made_again(damage, small, caplog):
     path, asked = small
-    expected = pretrained._weights("efficientnet-lite0")
+    expected = pretrained._LITE["efficientnet-lite0"].tensors()
     path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    assert all(map(torch.equal, pretrained._weights("efficientnet-lite0"), expected))
+    assert all(map(torch.equal, pretrained._LITE["efficientnet-lite0"].tensors(), expected))
     assert "efficientnet-lite0.safetensors is damaged or was changed and will be made again" in caplog.text
     caplog.clear()
-    pretrained._weights("efficientnet-lite0")
+    pretrained._LITE["efficientnet-lite0"].tensors()
     assert not caplog.records
     assert asked == 2 * ["efficientnet-lite0"]
 
@@ -146,20 +145,20 @@ def test_the_weights_of_another_network_are_made_again(small, caplog):
     path, asked = small
     with cache.write_with_checksum(path) as temporary:
         save_file({"0000": torch.zeros(3)}, temporary)
-    assert len(pretrained._weights("efficientnet-lite0")) == 2
+    assert len(pretrained._LITE["efficientnet-lite0"].tensors()) == 2
     assert "is damaged or was changed" in caplog.text
     assert len(asked) == 1
 
 
 def test_weights_that_are_there_are_read_without_a_lock(small, monkeypatch):
-    pretrained._weights("efficientnet-lite0")
+    pretrained._LITE["efficientnet-lite0"].tensors()
     monkeypatch.setattr(cache, "lock", pytest.fail)
-    pretrained._weights("efficientnet-lite0")
+    pretrained._LITE["efficientnet-lite0"].tensors()
 
 
 def test_the_weights_that_a_process_uses_are_listed_with_their_source(small, monkeypatch):
     monkeypatch.setattr(origins, "_USED", {})
-    pretrained._weights("efficientnet-lite0")
+    pretrained._LITE["efficientnet-lite0"].tensors()
     assert origins.used() == [
         {
             "kind": "pretrained",

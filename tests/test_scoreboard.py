@@ -168,30 +168,6 @@ def test_sizes_are_shown_with_their_intervals_or_refused(tmp_path):
     assert lines[2:] == ["| 0.10 | 0.10 [0.09, 0.11] | – |", "| 0.20 | 0.20 [0.20, 0.20] | no size |"]
 
 
-def test_single_sizes_stand_with_how_many_hold_the_known_one(tmp_path):
-    rows = [("oracle", 0.2, 0.19, 0.21), ("oracle", 0.2, 0.25, 0.3), ("SG-SQ", None, None, None)]
-    folder = tmp_path / "explanation-size"
-    each = save(folder, "each", [dict(zip(("explainer", "size", "low", "high"), of, strict=True)) for of in rows])
-    save(folder, "sizes", [{"share": 0.2, "attribution": "oracle"}])
-    digits = "| [digits](../notebooks/f-fidelity/explanation-size)"
-    assert scoreboard._ones(each).splitlines()[2:] == [
-        f"{digits} | truth | 2 of 2 | 0.20 | 1 of 2 |",
-        f"{digits} | SG-SQ | 0 of 1 | – | – |",
-    ]
-
-
-def test_the_worst_simulated_case_is_told(tmp_path):
-    about = {"network": "simulated", "images": range(50)}
-    scores = Scores.concat(
-        Scores.of((torch.arange(50) >= wrong).double(), dataset=case, metric=metric, **about)
-        for case, metric, wrong in (("a", "named", 0), ("b", "named", 20))
-    )
-    scores.save(tmp_path / "scores.parquet")
-    text = scoreboard._goals(tmp_path / "scores.parquet")
-    assert "is given a size in 60 % [46, 74] of the studies in the worst case of 2, *b*." in text
-    assert "holds the true one" not in text, "nothing was named, so that no interval was asked"
-
-
 def test_simulated_error_rates_are_summed_up_over_the_claims(tmp_path):
     def rates(claim, runs, reproduced, partly):
         others = {"mostly fails": 0, "refuted in part": 0}

@@ -16,7 +16,6 @@ from faithlab import stats
 from faithlab.explainers import explain
 from faithstudy import paths, profiles, ship, train
 from faithstudy import recipes as networks
-from faithstudy import run as results
 from faithstudy.data import datasets
 from faithstudy.data.sets import ImageSet, TextSet
 from faithstudy.networks import models, origins, shipped, training
@@ -135,7 +134,6 @@ def test_a_process_says_that_its_network_shipped(repository, monkeypatch):
         assert one[name] == facts[name]
     assert one["dirty"] is False
     assert "shipped" not in other
-    assert f"shipped network of commit {COMMIT[:9]}, torch {torch.__version__}, cpu" in results._networks([one])
 
 
 @pytest.mark.parametrize(
@@ -156,14 +154,6 @@ def test_weights_that_are_not_those_that_were_committed_are_an_error(change, rep
     network.path.with_suffix(".json").unlink()
     trained(RECIPE, "cpu")
     assert len(steps) == 6
-
-
-@pytest.mark.parametrize("text", ["", "{"])
-def test_facts_that_cannot_be_are_an_error(text, repository):
-    path = repository / "data" / "networks" / f"{RECIPE.key()}.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=rf"{path} cannot be read: .*; restore it: git checkout -- {path}"):
-        trained(RECIPE, "cpu")
 
 
 def test_what_ships_needs_nothing_that_may_be_written_and_no_cache(repository, monkeypatch):

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 import torch
 
-from faithlab import stats
 from faithlab.scores import Scores
 from faithstudy import published, tables
 from faithstudy.trials import masking, refined
@@ -99,48 +98,6 @@ def test_measured_accuracies_stand_below_those_of_table_8():
     assert mine[2].startswith("0.50")
     whole = paper.query("architecture == 'LSTM' and model == 'original' and masked_fraction == 0")["accuracy"].item()
     assert shown.loc["SST2 (published)", "LSTM", "original"].tolist()[0] == f"{whole:.2f}"
-
-
-def changed(by: float, spread: float = 0.0):
-    """The estimate of a change by so much, on average."""
-    ones = torch.full((200,), by)
-    ones[::2] += spread
-    ones[1::2] -= spread
-    return stats.estimate(Scores.of(ones, images=range(200), dataset="d", network="n", metric="m"))
-
-
-LOSS = ("loses {} of its accuracy", "gains {} of accuracy", "keeps its accuracy ({})")
-
-
-@pytest.mark.parametrize(
-    ("by", "said"),
-    [
-        (0.001, "loses 0.1 % of its accuracy"),
-        (-0.001, "gains 0.1 % of accuracy"),
-        (0.0004, "keeps its accuracy (0.0 %)"),
-        (-0.0004, "keeps its accuracy (0.0 %)"),
-        (0.0, "keeps its accuracy (0.0 %)"),
-        (1.0, "loses 100.0 % of its accuracy"),
-        (-1.0, "gains 100.0 % of accuracy"),
-    ],
-)
-def test_words_follow_the_sign_of_what_is_shown(by, said):
-    assert tables.by_sign(changed(by), *LOSS) == said
-
-
-def test_an_interval_turns_with_its_number():
-    lost, gained = changed(0.02, 0.3), changed(-0.02, 0.3)
-    low, high = (f"{100 * float(end):.1f}".replace("-", "−") for end in (lost.low, lost.high))
-    assert tables.by_sign(lost, *LOSS) == f"loses 2.0 % [{low}, {high}] of its accuracy"
-    low, high = (f"{-100 * float(end):.1f}".replace("-", "−") for end in (gained.high, gained.low))
-    assert tables.by_sign(gained, *LOSS) == f"gains 2.0 % [{low}, {high}] of accuracy"
-    assert tables.by_sign(lost, *LOSS, tables.points).startswith("loses 2.0 percentage points [")
-    assert low.startswith("−"), "an interval that holds 0 has ends on both sides, whichever way it is told"
-
-
-def test_words_follow_the_digits_that_are_shown():
-    assert tables.by_sign(changed(-0.04), "above by {}", "below by {}", "level", tables.number) == "below by 0.04"
-    assert tables.by_sign(changed(-0.004), "above by {}", "below by {}", "level", tables.number) == "level"
 
 
 def ranked(**rows):

@@ -16,7 +16,7 @@ from faithlab.metrics import METRICS, evaluate, few_class
 from faithlab.metrics.few_class import replacement_curves
 from faithlab.scores import Scores
 from faithlab.task import Task
-from faithstudy import claims, published, tables
+from faithstudy import claims, published
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import models
 from faithstudy.trials import baselines as trial
@@ -178,15 +178,6 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
     assert refined.chosen_noise(tried, [0.1, 0.2, 0.3]) == {("net", 0): 0.2, ("other", 0): 0.3}
 
 
-def test_gradients_of_a_linear_network_are_steady_and_more_noise_moves_others_more():
-    data = images()
-    linear = nn.Sequential(nn.Flatten(), nn.Linear(3 * 144, 3)).eval()
-    found = refined.steadiness(dataclasses.replace(task(data), model=linear), 0.5)
-    torch.testing.assert_close(found.blocks[0].values, torch.ones(6, 1))
-    little, much = (refined.steadiness(task(data), noise).blocks[0].values.mean() for noise in (0.01, 0.5))
-    assert 1 > little > much
-
-
 def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_class():
     data = images()
     of, explainers = task(data), {"BP": "gradient"}
@@ -344,16 +335,6 @@ def test_a_difference_of_orders_moves_in_steps_as_orders_do(images):
     found = stats.estimate(t, both)
     for end in ("value", "low", "high"):
         assert float(getattr(found, end)) == pytest.approx(float(getattr(paired, end)))
-
-
-def test_the_explainers_whose_metrics_agree_across_images_are_named():
-    scores = table({"BP": 0.5, "Random": 0.5})
-    noise, unrelated = (torch.rand(48, generator=torch.Generator().manual_seed(seed)) for seed in (4, 3))
-    values = {"BP": scores.where(explainer="BP").blocks[0].values[:, 0] + noise, "Random": unrelated}
-    labels = {"dataset": "digits", "network": "net 0", "images": range(48), "metric": "Dice"}
-    both = scores + Scores.concat(Scores.of(of, explainer=name, **labels) for name, of in values.items())
-    text = tables.across_images(both, {"metric": "Few-class Fidelity"}, {"metric": "Dice"}, list(values))
-    assert text.startswith("Across images the interval excludes 0 for 1 of 2 explainers: BP 0.")
 
 
 def test_what_is_told_apart_is_the_literal_share_of_pairs_under_any_weights():

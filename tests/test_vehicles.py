@@ -58,7 +58,7 @@ def test_the_first_images_do_not_depend_on_how_many_are_taken_but_on_seed_and_sp
     assert not torch.equal(whole[2], train[2])
 
 
-@pytest.mark.parametrize("wrong", [{"size": 7}, {"size": 33}, {"seed": -1}, {"limit": 0}])
+@pytest.mark.parametrize("wrong", [{"size": 7}, {"size": 33}])
 def test_options_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         vehicles.Options(**wrong)

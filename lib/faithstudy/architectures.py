@@ -8,7 +8,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,25 +70,22 @@ class Asked:
         seed: it was trained with.
         task: the inputs, the network and its companions.
         explainers: by name.
-        count: what gives `right`, which takes seconds and is not asked for everywhere.
+        right: counts how many test examples the network recognises, and how many its fine-tuned companion; what is
+            known. It takes seconds.
     """
 
     kind: Kind
     seed: int
     task: Task
     explainers: Mapping[str, tasks.Chosen]
-    count: Callable[[], tuple[stats.Estimate, ...]]
-
-    @cached_property
-    def right(self) -> tuple[stats.Estimate, ...]:
-        """How many test examples the network recognises, and how many its fine-tuned companion; what is known."""
-        return self.count()
+    right: Callable[[], tuple[stats.Estimate, ...]]
 
     @property
     def row(self) -> dict[str, Any]:
         """What was asked, as a row of a table: the network, what it recognises, and how many inputs and features."""
         found = {"kind": self.kind.name, "network": self.kind.about, "training seed": self.seed}
-        shares = (*map(tables.share, self.right), *("not known", "there is none")[len(self.right) :])
+        right = self.right()
+        shares = (*map(tables.share, right), *("not known", "there is none")[len(right) :])
         found |= dict(zip(("recognises", "fine-tuned"), shares, strict=True))
         return found | {"explained": len(self.task.x), "features": segments.count(self.task.segments)}
 
@@ -139,21 +136,11 @@ def asked(network: str, parameters: Mapping[str, Any], *, references: bool = Tru
         blur = partial(baselines.blur, sigma=data.inputs.shape[-1] / 8)
         task = replace(task, baselines={**task.baselines, "blur": blur})
     found = {name: explainer(name, parameters["steps"]) for name in parameters["explainers"][model]}
-
-    def count() -> tuple[stats.Estimate, ...]:
-        return tuple(recognised(of, data, task) for of in (task.model, task.tuned))
-
-    return Asked(kind, seed, task, found, count)
+    return Asked(kind, seed, task, found, lambda: tuple(recognised(of, data, task) for of in (task.model, task.tuned)))
 
 
 def segments_of(size: int, side: int) -> Tensor:
-    """Which of side x side features each pixel of a square picture belongs to, [size, size].
-
-    Raises:
-        ValueError: more features than pixels.
-    """
-    if not 0 < side <= size:
-        raise ValueError(f"expected at most {size} features a side, of pictures of {size} pixels, but got {side}")
+    """Which of side x side features each pixel of a square picture belongs to, [size, size]."""
     cells = torch.arange(size) * side // size
     return cells[:, None] * side + cells
 
@@ -190,22 +177,10 @@ def occlusion(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Te
 
 def recognised(model: nn.Module, data: LabelledSet, task: Task) -> stats.Estimate:
     """How many of the first test examples a network recognises."""
-    seen = torch.arange(min(RECOGNISED, len(data)))
-    seen = tasks.evenly(torch.arange(len(data)), len(seen))
+    seen = tasks.evenly(torch.arange(len(data)), min(RECOGNISED, len(data)))
     x = data.model_inputs(seen).to(task.x.device)
     hits = logits(model, x).argmax(1).cpu() == data.labels[seen]
     return stats.estimate(Scores.of(hits, images=seen, metric="accuracy", **task.labels))
-
-
-def own(named: str, what: str) -> Callable | Metric:
-    """As `faithstudy.trials.checks.yours`; a file that ends the program, as a script does, is an error, too."""
-    try:
-        return checks.yours(named, what)
-    except SystemExit as error:
-        raise ValueError(
-            f"{named.rpartition(':')[0]} ends the program when it is loaded, SystemExit({error}); put what it does as "
-            'a script below  if __name__ == "__main__":'
-        ) from None
 
 
 def said(error: BaseException, named: str) -> str:
@@ -245,7 +220,7 @@ def loaded(metric: str = "", explainer: str = "", model: str = "", data: str = "
     for what, named in {"metric": metric, "explainer": explainer, "model": model, "data": data}.items():
         try:
             if named:
-                found[what] = _arrays(named) if named.lower().endswith(".npz") else own(named, what)
+                found[what] = _arrays(named) if named.lower().endswith(".npz") else checks.yours(named, what)
         except ValueError as error:
             wrong.append(str(error))
     if wrong:

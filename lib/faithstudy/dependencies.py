@@ -66,9 +66,7 @@ def registering() -> Mapping[str, re.Pattern]:
     return found
 
 
-@functools.cache
-def _imports(module: str) -> set[str]:
-    return graph().find_modules_directly_imported_by(module)
+_imports = functools.cache(lambda module: graph().find_modules_directly_imported_by(module))
 
 
 def modules(script: Path, parameters: Mapping[str, Any] = {}) -> set[str]:
@@ -113,20 +111,14 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
 def _hash(path: Path, whole: bool, changed: int) -> str:
     """Of a file, or of what a module states; asked anew when the file has changed."""
     content = path.read_bytes()
-    return hashlib.sha256(content if whole else _without_texts(ast.parse(content)).encode()).hexdigest()[:16]
+    return hashlib.sha256(content if whole else ast.dump(_Code().visit(ast.parse(content))).encode()).hexdigest()[:16]
 
 
-def _without_texts(tree: ast.Module) -> str:
-    """What a module states, without docstrings and comments, and wherever it stands."""
-    for node in ast.walk(tree):
-        if isinstance(getattr(node, "body", None), list):
-            node.body = [line for line in node.body if not _is_text(line)]
-    return ast.dump(tree)
+class _Code(ast.NodeTransformer):
+    """What a module states, without docstrings: statements that are nothing but a constant."""
 
-
-def _is_text(line: ast.AST) -> bool:
-    """Whether a statement is nothing but a text, as docstrings are."""
-    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) else node
 
 
 def networks(name: str, parameters: Mapping[str, Any]) -> str:
@@ -159,12 +151,7 @@ def _text(files: Iterable[str], modules: Iterable[str], parameters: Mapping[str,
     return "\n".join(said)
 
 
-@functools.cache
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
-
-
-_version = functools.cache(metadata.version)
+_distributions, _version = functools.cache(metadata.packages_distributions), functools.cache(metadata.version)
 
 
 def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
@@ -182,17 +169,22 @@ def inputs(name: str, reached: Iterable[str] | None = None) -> list[str]:
     found = files(modules(paths.script(name)) if reached is None else reached)
     named = set().union(*(_names(root / file) for file in [script, *found]))
     found += [f"data/published/{path.name}" for path in (root / "data/published").glob("*.csv") if path.stem in named]
+    every = "all_provenance(" in paths.script(name).read_text(encoding="utf-8")
     for record in (root / "data/results").rglob("provenance.json"):
         page = record.parent.relative_to(root / "data/results").as_posix().partition("/")[2]
-        if page in _names(root / script) | {name}:
-            found += [f"notebooks/{page}.py", *(of.relative_to(root).as_posix() for of in record.parent.iterdir())]
-    for data in profiles.needs(name).data:
-        found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{data}-*.json")]
+        asked = page in _names(root / script) | {name}
+        found += [f"notebooks/{page}.py"] * asked
+        found += [of.relative_to(root).as_posix() for of in record.parent.iterdir() if asked or every]
+    found += [f"notebooks/{name[9:]}.py" for name in named if name.startswith("defaults:")]
+    for pattern in ["*"] if every else [f"{data}-*" for data in profiles.needs(name).data]:
+        found += [f"data/networks/{path.name}" for path in (root / "data/networks").glob(f"{pattern}.json")]
     own = [str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))]
     return sorted({file for file in found if (root / file).is_file()}) + own
 
 
 @functools.cache
 def _names(path: Path) -> set[str]:
-    """What stands in quotes in a file and may be a name."""
-    return set(re.findall(r"[\"']([\w/-]+)[\"']", path.read_text(encoding="utf-8")))
+    """What stands in quotes in a file and may be a name; "defaults:page" where it takes a page's parameters."""
+    text = path.read_text(encoding="utf-8")
+    taken = re.findall(r'profiles\.defaults\("([\w/-]+)"', text)
+    return {*re.findall(r"[\"']([\w/-]+)[\"']", text), *(f"defaults:{page}" for page in taken)}

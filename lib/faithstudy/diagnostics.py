@@ -1,17 +1,16 @@
 """Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from faithlab import stats
 from faithlab.stats import Estimate
 from faithstudy import numbers, tables
-from faithstudy.claims import Claim, Part
-from faithstudy.claims.verdicts import HOLDS, LEAST
+from faithstudy.claims.verdicts import LEAST
 
 ANSWERS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
 """All of the interval lies on the side that the question means, on the other, or it holds the bar; and in words."""
@@ -48,10 +47,6 @@ class Reason:
     def __post_init__(self) -> None:
         if sum(bar is not None for bar in (self.above, self.below, self.within)) != 1:
             raise ValueError(f"{self.question!r} needs one bar of above, below and within, and no other")
-        if self.found is not None and (numbers := self.found.value.numel()) != 1:
-            raise ValueError(
-                f"{self.question!r} asks for one number, {self.asked!r} has {numbers}: give each its reason"
-            )
 
     @property
     def few(self) -> bool:
@@ -65,12 +60,12 @@ class Reason:
             return "open"
         _, low, high = map(float, self.found.pooled)  # of one image there is none, and nothing below holds
         if self.within is not None:
-            inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
-            return "yes" if inside else "no" if outside else "open"
-        bar = self.above if self.below is None else self.below
-        over, under, level = low > bar, high < bar, low == high == bar
-        yes, no = (over, under) if self.below is None else (under, over)
-        return "yes" if yes else "no" if no or level else "open"
+            least, most = -self.within, self.within
+        else:
+            least, most = (self.above, math.inf) if self.below is None else (-math.inf, self.below)
+        if least < low and high < most:
+            return "yes"
+        return "no" if high < least or most < low or low == high in (least, most) else "open"
 
     @property
     def bar(self) -> str:
@@ -96,36 +91,6 @@ def frame(*reasons: Reason) -> pd.DataFrame:
         answer = FEW if reason.few else ANSWERS[reason.answer].format(reason.bar)
         rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
     return pd.DataFrame(rows)
-
-
-def of_networks(parts: Sequence[Part]) -> list[Reason]:
-    """What may keep parts of a claim open: one of the networks, or that one is asked about too few inputs.
-
-    Of each data set the part that is nearest to failing tells: the lead on the network where it is least, and the lead
-    without the network that is asked about fewest inputs, whose own interval makes that of all of them wide.
-
-    Args:
-        parts: all of a claim; each compares two explainers on a data set, such as `faithstudy.claims.better` does.
-
-    Returns:
-        None where all parts hold, and where there are none.
-    """
-    judged = Claim("", "", "", tuple(parts)).verdict.judged if parts else ()
-    left, found = [of.part for of in judged if of.outcome != HOLDS], []
-    for data in dict.fromkeys(part.labels["dataset"] for part in left):
-        of_data = [part for part in left if part.labels["dataset"] == data]
-        worst = min(of_data, key=lambda part: float(part.estimate.value) - part.low)
-        lead, rows = partial(stats.paired, worst.table, *worst.cells, **worst.labels), worst.table.where(**worst.labels)
-        counts = {block.labels["network"]: len(block.values) for block in rows.where(**worst.cells[1])}
-        leads = {name: lead(network=name) for name in counts}
-        least, few = min(leads, key=lambda name: float(leads[name])), min(counts, key=counts.get)
-        asked = f"{data.removesuffix(' test')}: lead over “{worst.cells[1]['explainer']}”"
-        found.append(Reason("Does it lose on some network?", f"{asked}, {least}", leads[least], below=worst.low))
-        if len(counts) > 1:
-            rest = lead(network=[name for name in counts if name != few])
-            asked += f", without {few} ({counts[few]} inputs)"
-            found.append(Reason("Too few inputs of one network?", asked, rest, above=worst.low))
-    return found
 
 
 def once(rows: pd.DataFrame) -> pd.DataFrame:

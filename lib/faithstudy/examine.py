@@ -17,6 +17,7 @@ import nbformat
 import pandas as pd
 
 from faithstudy import architectures, execute, parameters, paths, profiles
+from faithstudy.trials import checks
 
 PAGE = "across/examination"
 TABLES = {"trust": "trials", "price": "price"}
@@ -69,7 +70,7 @@ def summary(tables: Path, **own: str) -> dict[str, Any]:
     """Return what a run's tables say of a reader's own, and the settings of a metric, as JSON takes it."""
     found: dict[str, Any] = {what: {"name": of.rpartition(":")[2]} for what, of in own.items()}
     if "metric" in found:
-        made = architectures.own(own["metric"], "metric")
+        made = checks.yours(own["metric"], "metric")
         found["metric"] |= {"reference": made.baseline, "network": made.network, "better": made.better}
         found["metric"]["output"] = getattr(made.output, "__name__", str(made.output))
     for what, table in (("explainer", "report"), *((of, table) for of in ("metric", "model") for table in TABLES)):

@@ -196,12 +196,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         out = execute(options.name, options.profile, read_parameters(options.parameter), options.part)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, CellError) as error:
         print(error, file=sys.stderr)
-        return 2
-    except CellError as error:
-        print(error, file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, CellError) else 2
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except OSError as error:

@@ -52,11 +52,9 @@ def edited(name: str) -> set[str]:
 def unheard(names: Iterable[str]) -> list[str]:
     """A line for each notebook whose ``.ipynb`` was edited while its ``.py``, which is what runs, has not got it."""
     modified = origins.git(paths.root(), "status", "--porcelain", "--", "notebooks")
-    return [
-        f"notebooks/{name}.ipynb was edited, and notebooks/{name}.py, which is what runs, has not got it: make sync"
-        for name in names
-        if (modified is None or f"notebooks/{name}.ipynb" in modified) and "ipynb" in edited(name)
-    ]
+    maybe = [name for name in names if modified is None or f"notebooks/{name}.ipynb" in modified]
+    says = "notebooks/{0}.ipynb was edited, and notebooks/{0}.py, which is what runs, has not got it: make sync"
+    return [says.format(name) for name in maybe if "ipynb" in edited(name)]
 
 
 def sync(name: str, face: str) -> None:
@@ -67,13 +65,11 @@ def sync(name: str, face: str) -> None:
     os.utime(_face(name, face))
     with contextlib.redirect_stdout(sys.stderr):
         jupytext(["--quiet", "--sync", str(_face(name, face))])
-    before = _face(name, "ipynb").read_text("utf-8")
-    notebook = nbformat.reads(before, as_version=4)
+    notebook = nbformat.read(_face(name, "ipynb"), as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    if (text := nbformat.writes(notebook) + "\n") != before:
-        paths.write(_face(name, "ipynb"), text)
+    paths.write(_face(name, "ipynb"), nbformat.writes(notebook) + "\n")
     edited(name)  # and notes that they agree
 
 
@@ -82,24 +78,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faithstudy.pairs", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NOTEBOOK", help="such as f-fidelity/images; none: all")
     parser.add_argument("--take", choices=FACES, help="which counts where both were edited")
-    options = parser.parse_args(arguments)
+    options, status = parser.parse_args(arguments), 0
     folder = paths.root() / "notebooks"
-    found = [path.relative_to(folder) for face in FACES for path in folder.rglob(f"*.{face}")]
-    known = sorted({path.with_suffix("").as_posix() for path in found if ".ipynb_checkpoints" not in path.parts})
+    found = [path for face in FACES for path in folder.rglob(f"*.{face}") if ".ipynb_checkpoints" not in path.parts]
+    known = sorted({path.relative_to(folder).with_suffix("").as_posix() for path in found})
     if unknown := set(options.names) - set(known):
-        print(f"No notebook {', '.join(unknown)}. There are: {', '.join(known)}.", file=sys.stderr)
-        return 2
-    status = 0
+        parser.error(f"No notebook {', '.join(unknown)}. There are: {', '.join(known)}.")
     for name in options.names or known:
         faces = edited(name)
         if len(faces) == 2 and not options.take:
             both = f"notebooks/{name}.py and .ipynb were both edited: nothing was written. Keep one:"
             print(f"{both} make sync NAME={name} TAKE=py  or  TAKE=ipynb", file=sys.stderr)
             status = 1
-            continue
-        sync(name, options.take if len(faces) == 2 else next(iter(faces), "py"))
-        if faces:
-            print(f"notebooks/{name}: its two faces agree again")
+        else:
+            sync(name, options.take if len(faces) == 2 else next(iter(faces), "py"))
+            print(f"notebooks/{name}: its two faces agree again\n" * bool(faces), end="")
     return status
 
 

@@ -4,6 +4,7 @@ A parameter has the type of its default, or of what a profile gives it; whole nu
 where one of these is. What a number may be is said by the function that takes it.
 """
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -36,10 +37,8 @@ def checked(value: Any, known: Iterable[Any]) -> Any:
         return type(value)(checked(element, inner) for element in value)
     kinds = {type(one) for one in told}
     if isinstance(value, int | str) and not isinstance(value, bool) and kinds <= {float, int} and float in kinds:
-        try:
+        with contextlib.suppress(ValueError):
             value = float(value)  # YAML takes 1e-3 for a text
-        except ValueError:
-            kinds |= {float}
     truth = isinstance(value, bool) and bool not in kinds
     if not told or (value is None and None in known) or (isinstance(value, tuple(kinds)) and not truth):
         return value

@@ -5,16 +5,11 @@ import importlib.util
 import os
 import shutil
 import sys
-from pathlib import Path
-
-import psutil
 
 from faithstudy import paths, profiles
 
-PLUGINS = {"slurm": "sbatch"}
+COMMANDS = {"slurm": "sbatch"}
 """By kind of cluster, which is what Snakemake's plugin is called after: a command that must be there."""
-ROOM = 5
-"""Gigabytes that should be free: a build of the profile quick takes 0.6 for data and networks."""
 
 
 def missing(profile: str, cluster: str = "") -> list[str]:
@@ -22,54 +17,24 @@ def missing(profile: str, cluster: str = "") -> list[str]:
 
     Args:
         profile: of the build.
-        cluster: the kind of cluster that runs the jobs, a key of `PLUGINS`; none: this machine does.
+        cluster: the kind of cluster that runs the jobs, a key of `COMMANDS`; none: this machine does.
     """
-    lines = _cluster(cluster) if cluster else [*_memory(), *_gpu(profile)]
-    measured = [n for n in paths.pages() if profile != paths.PROFILE or not paths.recorded(n, profile).is_dir()]
+    lines, command = [], COMMANDS.get(cluster)
+    if cluster and not command:
+        lines = [
+            f"Cluster: no profile for {cluster!r}; there are {', '.join(COMMANDS)}, see notebooks/cluster/README.md."
+        ]
+    elif cluster and not (importlib.util.find_spec(f"snakemake_executor_plugin_{cluster}") and shutil.which(command)):
+        lines = [f"Cluster: jobs need {command}, where they are submitted, and  pip install -e '.[cluster]'"]
+    elif not cluster and profile == "paper" and not os.environ.get("FAITHLAB_GPUS"):
+        lines = [
+            "GPU: none was found. FAITHLAB_GPUS=0 names one; or CLUSTER=slurm, or PROFILE=study, which takes hours."
+        ]
     try:
+        measured = [n for n in paths.pages() if profile != paths.PROFILE or not paths.recorded(n, profile).is_dir()]
         profiles.require_files({name: profiles.resolve(name, profile) for name in measured})
     except ValueError as error:
-        lines += [*str(error).splitlines(), "  Put them there, or change the paths in notebooks/profiles.yml."]
-        lines += [f"  What needs none of these runs alone: make notebook NAME=... PROFILE={profile}"]
-    return lines + _disk()
-
-
-def _cluster(kind: str) -> list[str]:
-    if kind not in PLUGINS:
-        return [f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, see notebooks/cluster/README.md."]
-    lines = []
-    if not importlib.util.find_spec(f"snakemake_executor_plugin_{kind}"):
-        lines = [f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install -e '.[cluster]'"]
-    if not shutil.which(PLUGINS[kind]):
-        lines += [f"Cluster: there is no {PLUGINS[kind]} here. Start the build where jobs are submitted."]
-    return lines
-
-
-def _memory() -> list[str]:
-    needed = sorted(profiles.needs(name).memory for name in paths.pages())
-    one, two, have = needed[-1], sum(needed[-2:]), round(psutil.virtual_memory().total / 2**20)
-    if have < one:
-        return [f"Memory: a page expects {one} MB, and there are {have}. A larger machine, or CLUSTER=slurm."]
-    if have < two:
-        return [f"Memory: two pages expect {two} MB, and there are {have}. One at a time: make book CORES=1"]
-    return []
-
-
-def _gpu(profile: str) -> list[str]:
-    if profile != "paper" or os.environ.get("FAITHLAB_GPUS"):
-        return []
-    return [
-        "GPU: none was found, and the papers' settings want one. A machine with one (FAITHLAB_GPUS=0 names it),"
-        " CLUSTER=slurm, or PROFILE=study, which takes hours on a processor."
-    ]
-
-
-def _disk() -> list[str]:
-    cache, lines = Path(os.environ.get("FAITHLAB_CACHE", "~")).expanduser(), []
-    for variable, folder in (("FAITHLAB_BUILD", paths.build()), ("FAITHLAB_CACHE", cache)):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        if (free := shutil.disk_usage(there).free / 1e9) < ROOM:
-            lines.append(f"Disk: {free:.1f} GB are free at {there}, and {ROOM} are safe; {variable} moves it.")
+        lines += [str(error), "  Put them there, or change the paths in notebooks/profiles.yml."]
     return lines
 
 
@@ -81,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     lines = missing(options.profile, options.cluster)
     print("\n".join(lines) if lines else f"Nothing is missing for make book PROFILE={options.profile}.")
-    return 1 if lines else 0
+    return bool(lines)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,8 @@ class PartMade(Exception):  # noqa: N818, for it is none
 
 def cells(notebook: "NotebookNode") -> list[str]:
     """The code of a notebook: its cells, without empty ones and without what papermill injected."""
-    return [
-        cell.source.strip()
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        and cell.source.strip()
-        and "injected-parameters" not in cell.metadata.get("tags", [])
-    ]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
+    return [cell.source.strip() for cell in code if "injected-parameters" not in cell.metadata.get("tags", [])]
 
 
 def digest(code: list[str]) -> str:

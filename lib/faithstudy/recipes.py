@@ -11,46 +11,23 @@ from typing import Any
 import torch
 
 from faithlab.scores import Scores
-from faithlab.stats import Estimate, summary
+from faithlab.stats import summary
 from faithstudy.networks import models
 from faithstudy.networks.training import Recipe
 from faithstudy.parameters import checked
 from faithstudy.tables import share
 
-RESNET9 = Recipe(
-    data="cifar10",
-    model="resnet9",
-    model_options={"width": 16},
-    epochs=30,
-    rate=0.01,
-    decay=0.01,
-    optimiser="adamw",
-    augment=True,
-    precision="bfloat16",
-)
+# The training of most of these networks.
+_USUAL = {"epochs": 30, "rate": 0.01, "decay": 0.01, "optimiser": "adamw"}
+
+RESNET9 = Recipe("cifar10", "resnet9", **_USUAL, model_options={"width": 16}, augment=True, precision="bfloat16")
 """The network of the pages about images; it ships."""
 
-VIT = dataclasses.replace(
-    RESNET9,
-    model="vit",
-    model_options={"dim": 64, "depth": 6, "heads": 4, "patch": 4},
-    epochs=40,
-    rate=0.002,
-    decay=0.05,
-)
+_VIT_SIZE = {"dim": 64, "depth": 6, "heads": 4, "patch": 4}
+VIT = dataclasses.replace(RESNET9, model="vit", model_options=_VIT_SIZE, epochs=40, rate=0.002, decay=0.05)
 """The small Vision Transformer; it ships."""
 
-VIT_SMALL = Recipe(
-    data="cifar10",
-    model="vit_small",
-    epochs=2,
-    rate=0.002,
-    decay=0.01,
-    optimiser="adamw",
-    batch=32,
-    augment=True,
-    precision="bfloat16",
-)
+VIT_SMALL = dataclasses.replace(RESNET9, model="vit_small", model_options={}, epochs=2, rate=0.002, batch=32)
 """A Vision Transformer of others' weights, see `faithstudy.networks.vit_small`; what is trained of it ships."""
 
 _OF_OTHERS = {"vit-small-patch14": VIT_SMALL}
@@ -67,27 +44,13 @@ def of_others(weights: str) -> Recipe:
     return _OF_OTHERS[weights]
 
 
-BILSTM = Recipe(
-    data="japanese-vowels",
-    model="bilstm",
-    model_options={"classes": 9, "channels": 12, "width": 32, "layers": 2},
-    epochs=30,
-    rate=0.01,
-    decay=0.01,
-    optimiser="adamw",
-    batch=16,
-)
+_BILSTM_SIZE = {"classes": 9, "channels": 12, "width": 32, "layers": 2}
+BILSTM = Recipe("japanese-vowels", "bilstm", **_USUAL, model_options=_BILSTM_SIZE, batch=16)
 """The LSTM that the pages about time series begin with."""
 
-LSTM = Recipe(
-    data="rotten-tomatoes",
-    data_options={"length": 32, "words": 8000},
-    model="lstm",
-    model_options={"words": 8000, "dim": 64, "hidden": 64},
-    epochs=3,
-    rate=0.005,
-    decay=1e-5,
-)
+_LSTM_SIZE = {"words": 8000, "dim": 64, "hidden": 64}
+_REVIEWS = {"length": 32, "words": 8000}
+LSTM = Recipe("rotten-tomatoes", "lstm", 3, _REVIEWS, _LSTM_SIZE, rate=0.005, decay=1e-5)
 """The LSTM that the pages about texts begin with."""
 
 TUNED = {
@@ -204,19 +167,15 @@ def introduced(recognised: Scores, images: int) -> str:
         recognised: of `faithstudy.trials.transformers.tasks`.
         images: how many are explained.
     """
-
-    def each(table: Scores) -> dict[str, Estimate]:
-        of = summary(table, ("network", "training_seed"))
-        names = [cell["network"] for cell, _ in of]
-        return {
-            cell["network"] + f" (seed {cell['training_seed']})" * (names.count(cell["network"]) > 1): e
-            for cell, e in of
-        }
-
-    found = each(recognised)
-    text = "; ".join(f"**{name}** recognises **{share(e)}** of {e.images} test images" for name, e in found.items())
+    found = summary(recognised, ("network", "training_seed"))
+    names = [cell["network"] for cell, _ in found]
+    told = [f" (seed {cell['training_seed']})" if names.count(cell["network"]) > 1 else "" for cell, _ in found]
+    text = "; ".join(
+        f"**{name}{seed}** recognises **{share(e)}** of {e.images} test images"
+        for name, seed, (_, e) in zip(names, told, found, strict=True)
+    )
     text += f". The first {images} test images are explained, for the class that the network predicts."
-    if any(e.value < WEAK for e in found.values()):
+    if any(e.value < WEAK for _, e in found):
         text += (
             f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more "
             "training (`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."

@@ -202,7 +202,8 @@ class Agreement:
         return f"{len(self.differing):,} of {self.values:,} numbers are others when measured again{named}{means}"
 
     def __str__(self) -> str:
-        return f"{self.inputs:,} of {self.of:,}, {len(self.differing)} of {self.values:,} numbers differ"
+        what = "inputs" if isinstance(self.patched, Scores) else "rows"
+        return f"{self.inputs:,} of {self.of:,} {what}, {len(self.differing)} of {self.values:,} numbers differ"
 
 
 def compared(again: pd.DataFrame | Scores, kept: pd.DataFrame | Scores, rounding: Rounding) -> Agreement:
@@ -321,17 +322,13 @@ def first_and_one_more(inputs: int, rotation: int, count: int = 2) -> Sequence[i
 def main(arguments: list[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.records", description=__doc__.partition("\n")[0])
-    parser.add_argument("command", choices=["promote", "differing"], help="record what make record has measured; show")
+    parser.add_argument("command", choices=["promote"], help="record what make record has measured")
     parser.add_argument("pages", nargs="+")
     options = parser.parse_args(arguments)
     try:
         for page in options.pages:
-            if options.command == "promote":
-                promote(page)
-                print(f"{page}: done")
-            else:
-                for path in sorted(differing(page).glob("*.csv")):
-                    print(f"{page}, {path.stem}\n{pd.read_csv(path).to_string()}")
+            promote(page)
+            print(f"{page}: done")
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,7 +11,6 @@ import json
 import os
 import pickle
 import platform
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -317,7 +316,10 @@ class Run:
             self.save(pd.concat(self._reasons, ignore_index=True), "reasons")
         measured_long = self._label == records.RECORDING or self.profile == "paper"
         if runs := int(os.environ.get(RATES, 300 if measured_long else 0)):
-            rates = [self.kept(f"error rate of {id}", partial(_rates, c, runs)) for id, (_, c) in self._claims.items()]
+            rates = [
+                self.kept(f"error rate of {id}", lambda of=claim: error_rate(of, runs, resamples=400).row())
+                for id, (_, claim) in self._claims.items()
+            ]
             self.save(pd.DataFrame(rates), "error_rates")
         elif self._record and (kept := records.recorded(self.name, "error_rates")):
             self.save(kept.frame, "error_rates")
@@ -347,8 +349,7 @@ class Run:
         if wrong:
             raise ValueError(
                 f"{self.name}: {'; '.join(wrong)}. Rounding does not do that: the code or data have changed. The "
-                f"numbers: python -m faithstudy.records differing {self.name}. If the new ones are right: make record "
-                f"NAME={self.name}"
+                f"numbers: head {folder}/*.csv. If the new ones are right: make record NAME={self.name}"
             )
         return {table: str(of) for table, of in self._again.items()}
 
@@ -464,10 +465,6 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(_text(value).encode()).hexdigest()[:16]
 
 
-def _rates(claim: Claim, runs: int) -> dict[str, Any]:
-    return error_rate(claim, runs, resamples=400).row()
-
-
 @dataclass(frozen=True)
 class Stamp:
     """The provenance of a run, folded at the end of its page: of the recorded run, where the page shows one.
@@ -487,21 +484,12 @@ class Stamp:
         return {**self.provenance, "steps_made_on": (), **recorded} if recorded else self.provenance
 
     def again(self) -> tuple[str, str]:
-        """What was measured again, in a line; and by table, with why the others were not."""
-        said, tables = self.provenance.get("again", {}), self.provenance["tables"]
-        each, counts = [], []
-        for table, of in said.items():
-            some, _, differing = of.partition(", ")
-            if differing:
-                counts.append([int(of.replace(",", "")) for of in re.findall(r"\d[\d,]*", differing)])
-                some += " inputs, " if tables[table]["file"].endswith(".parquet") else " rows, "
-            each.append(f"{table} {some}{differing}" if differing else f"{table} not ({of})")
-        if not counts:
-            return "", "; ".join(each)
-        different, numbers = map(sum, zip(*counts, strict=True))
-        line = f"{len(counts)} tables, {different:,} of {numbers:,} numbers differ"
-        line = next(of for of in each if " not (" not in of) if len(counts) == 1 else line
-        return f"Measured again here: {line}" + "; verdicts unchanged" * ("claims" in tables) + ".", "; ".join(each)
+        """What was measured again, in a line; and the same with why the other tables were not."""
+        said = self.provenance.get("again", {})
+        measured = [f"{table} {of}" for table, of in said.items() if of.endswith(" differ")]
+        others = [f"{table} not ({of})" for table, of in said.items() if not of.endswith(" differ")]
+        line = "; ".join(measured) + "; verdicts unchanged" * ("claims" in self.provenance["tables"])
+        return f"Measured again here: {line}." if measured else "", "; ".join(measured + others)
 
     def __repr__(self) -> str:
         p = self.shown
@@ -554,13 +542,5 @@ def page_faults(name: str, profile: str) -> list[str]:
     if found := records.faults(folder):
         return found
     page, record = nbformat.read(path, as_version=4), json.loads((folder / "provenance.json").read_text("utf-8"))
-    if page.metadata.get("faithlab") != provenance.page_identity(record):
-        return ["the page and its tables are of different runs"]
-    same = provenance.digest(provenance.cells(page)) == record["notebook_sha256"]
-    return [] if same else ["the code on the page is not the code that made its tables"]
-
-
-def remedy(names: list[str], profile: str) -> str:
-    """What to type so that notebooks run again in a build."""
-    pages = " ".join(os.path.relpath(paths.executed(name, profile)) for name in names)
-    return f"Run again what does not fit: rm -f {pages} && make book PROFILE={profile}"
+    same = page.metadata.get("faithlab") == provenance.page_identity(record)
+    return [] if same else ["the page and its tables are of different runs"]

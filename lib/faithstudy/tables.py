@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import torch
@@ -14,14 +13,11 @@ from pandas.io.formats.style import Styler
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.stats import Estimate, Interval
+from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
 from faithstudy import numbers, published
 from faithstudy.display_names import named
 from faithstudy.trials.comparisons import in_one_sign
-
-if TYPE_CHECKING:  # else every page would depend on them
-    from faithlab.metrics import Metric
 
 PRINTED = "published"
 """The source whose numbers are a paper's; the other one is called "measured"."""
@@ -167,22 +163,6 @@ def correlations(
     return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
 
 
-def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
-    """What summarises each metric, with its interval: a column per metric, a row per value of a label.
-
-    Args:
-        scores: the long table.
-        metrics: by name; those that the table does not have are left out.
-        rows: the label, such as "explainer".
-        digits: after the point.
-        **labels: of the scores, as in `faithlab.stats.estimate`.
-    """
-    there = [name for name in metrics if name in scores.labels("metric")]
-    by = [rows, "metric"]
-    found = [summary(scores, by, metrics[name].summary, **{**labels, "metric": name}) for name in there]
-    return compared(pd.concat(found), rows=[rows], columns=["metric"], digits=digits)
-
-
 def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
     """Several summaries below each other, as `side_by_side` takes them, told apart by a column `measure`.
 
@@ -207,23 +187,6 @@ def points(estimate: Estimate) -> str:
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
     return numbers.interval(*(float(x.flatten()[0]) for x in estimate.shown), digits)
-
-
-def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[Estimate], str] = share) -> str:
-    """Words that follow the sign of a change, as its number is shown.
-
-    Args:
-        change: below 0 the number is shown without its sign, and its interval is turned with it.
-        more: of a change above 0, such as "gains {}", where {} is the number.
-        less: of one below 0, such as "loses {}".
-        same: of one that is shown as 0.
-        said: how the number is shown.
-    """
-    text = said(change)
-    if text.startswith("−"):
-        value, low, high = change.shown
-        text, more = said(replace(change, pooled=Interval(-value, -high, -low), limits=None)), less
-    return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
 
 
 def estimates(
@@ -407,22 +370,3 @@ def interval(estimate: Estimate) -> dict[str, float]:
 def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
     """`faithlab.stats.summary` as a table: the labels `by` and those of `interval`, a row for each combination."""
     return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])
-
-
-def across_images(
-    scores: Scores, one: Mapping[str, Any], other: Mapping[str, Any], explainers: Sequence[str], **labels: Any
-) -> str:
-    """For which explainers two metrics rank the images alike, or the other way round, for a sentence.
-
-    Args:
-        scores: the long table.
-        one: labels of a metric.
-        other: labels of the other.
-        explainers: each is asked alone.
-        **labels: of all rows.
-    """
-    pair = Statistic(stats.association, (one, other), within=(-1.0, 1.0))
-    found = {name: stats.estimate(scores, pair, explainer=name, **labels) for name in explainers}
-    clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
-    text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"
-    return text + (": " + "; ".join(clear) if clear else "") + "."

@@ -7,7 +7,7 @@ cache. Networks that ship with the repository need no job.
 """
 
 import argparse
-import importlib
+import pkgutil
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -24,8 +24,7 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     named = profiles.needs(name).trains
     if not named:
         raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
-    module, function = named.rsplit(".", 1)
-    return getattr(importlib.import_module(f"faithstudy.{module}"), function)(parameters)
+    return pkgutil.resolve_name(f"faithstudy.{named}")(parameters)
 
 
 def waiting(name: str, parameters: Mapping[str, Any], parts: int) -> list[int]:

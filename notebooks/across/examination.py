@@ -90,7 +90,6 @@ from scipy.cluster import hierarchy
 
 from faithlab import masks, stats
 from faithlab.metrics import METRICS
-from faithlab.stats import sequential
 from faithstudy import architectures, plots, records, summaries, tables
 from faithstudy.claims import below, better
 from faithstudy.diagnostics import Reason
@@ -377,21 +376,6 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** How much is there for each of them to show? All noise changes the score of an input by so many of its standard deviations over
-# inputs and explainers: the least relevant first, then the most relevant first. In brackets: how many of these scores it does not
-# change at all. Where a random order alone loses much, the most relevant first may have little left to show: the last row.
-
-# %% tags=["hide-input"]
-table = {"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"]}
-for kind in one_image:
-    lost = prices.lost_to_noise(scores.where(**where[kind]), {name: METRICS[name] for name in itertools.chain(*pairs)})
-    said = lost["effect"].map("{:.2f}".format) + lost["same"].map(" ({:.0%})".format)
-    cells = [" and ".join(said[[*pair]]) if {*pair} <= {*lost.index} else "–" for pair in pairs]
-    cells.append(f"{lost.loc['AOPC', 'noisy']:.2f}" if "AOPC" in lost.index else "–")
-    table[kind] = [cell.replace("-", "−") for cell in cells]
-tables.prose(pd.DataFrame(table))
-
-# %% [markdown]
 # **Its own trial?** SaCo was shown to be good by Chance, F-Fidelity by Order. On a single input, is each better at home than
 # in the other's trial? Where it is, its paper's own trial says more of it than others would. Our own claim, too.
 
@@ -445,15 +429,6 @@ reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(
 Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." for why, names in reasons.items()))
 
 # %% [markdown]
-# **Calibrated?** Some metrics say what chance is: 0, for a random order. Off is how far the mean of random orders lies from
-# that, in standard deviations of the metric.
-
-# %% tags=["hide-input"]
-calibrated = partial(by_kind, lambda kind: readings.calibration(*evidence(kind)[:2]))
-off = run.table("calibration", calibrated, again=partial(calibrated, QUICKEST))
-tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["kind"])
-
-# %% [markdown]
 # ## Trust against price
 #
 # A metric that needs fewer images needs fewer forwards. The price is what it takes to tell two explanations apart that
@@ -486,38 +461,21 @@ for row, kind in zip(grid, there, strict=True):
 plots.show(figure)
 
 # %% tags=["hide-input"]
-level = nearest(noise_shares)
-decided = by_kind(lambda kind: prices.until_decided(scores.where(**where[kind]), metrics, level=level))
-run.save(decided, "until_decided")
 whole = "{:,.0f}".format
 planned = price.sort_values(["kind", "images"]).set_index(keys)
-spent = decided.set_index(keys).reindex(planned.index)
-until = (2 * planned["each"] * spent["images"]).mask(planned["each"] == 0, 0.0)
-spent = spent.map("{:.0f}".format)
-until = until.map(whole).mask(np.isinf(until), "not within " + spent["of"] + " images")
-until += " (" + spent["told"] + " of " + spent["pairs"] + (", " + spent["wrong"] + " wrongly") + ")"
 needed = np.ceil(planned[["images", "images_low", "images_high"]]).map(whole)
 needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
 shows = planned[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
-plan = pd.concat([planned["each"].map(whole), needed, planned["forwards"].map(whole), until, shows], axis=1)
+plan = pd.concat([planned["each"].map(whole), needed, planned["forwards"].map(whole), shows], axis=1)
 plan = plan.replace({r".*\bnan\b.*": "–", r"\binf\b": "∞"}, regex=True)
-columns = ["forwards each", "images needed", "forwards planned", "forwards until decided"]
+columns = ["forwards each", "images needed", "forwards needed"]
 tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"], axis=1))
 
 # %% [markdown]
 # *10 images show* 0.50: with ten images a difference is seen that is half as large as the one between an explanation and a
 # random order. ∞: the metric may tell them apart with no number of images. Metrics that need retrained or fine-tuned
-# networks cost those besides. *Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a
-# pair are looked at after a first few images and after every quarter more, in random order, until the interval of their difference
-# excludes zero, by the rule of {py:func}`faithlab.decide.decide`. Shown is the median over the pairs and networks; in brackets stands
-# how many of them were told apart, and how many the wrong way. The plan may be
-# below what the rule can take: its first look has a price, too.
-
-# %% tags=["hide-input"]
-Markdown(
-    f"The first look is after {sequential.FIRST} images, the last after at "
-    f"most {decided['of'].max()}. {np.isfinite(decided['images']).sum()} of {len(decided)} rows tell most of their pairs apart."
-)
+# networks cost those besides. {py:func}`faithlab.decide.decide` stops as soon as two explanations are told apart, but its first look
+# has a price, too, so that it may take more than is needed here.
 
 # %% [markdown]
 # ## Do they agree?
@@ -572,14 +530,13 @@ Markdown(
 
 # %% [markdown]
 # Of an explainer, where one is given, stands what each metric says: its *score*, higher is better; how far it is *ahead* of its best rival; and how far it has
-# come from a random order (0) to the best order that was found (1), *attainable*, where more than 1 says that the search was short. To the best order
-# that there is it has come at least the part that is *certain*.
+# come from a random order (0) to the best order that was found (1), *attainable*, where more than 1 says that the search was short.
 
 # %% tags=["hide-input"]
 if explainer:
     cards = by_kind(lambda kind: readings.report(*evidence(kind)[:2], next(iter(own))))
     run.save(cards, "report")
-    measures = ("score", "ahead", "attainable", "certain")
+    measures = ("score", "ahead", "attainable")
     ends = [{of: "mean", f"{of}_low": "low", f"{of}_high": "high"} for of in measures]
     tidy = pd.concat(cards.rename(columns=of).assign(said=name) for name, of in zip(measures, ends, strict=True))
     display(tables.compared(tidy, rows=["kind", "metric", "rival"], columns=["said"]))

@@ -35,7 +35,6 @@ split_images = 400  # of them, for the split of the variance
 split_draws = 8  # random subsets there
 published_images = 150  # of them, for the published protocol
 published_draws = 50
-controls = 3  # images whose whole picture is asked about, for each that is explained, as a control variate
 other_images = 400  # of them, for the other metrics
 rise_masks = [400, 100]  # for each of the maps of RISE: usual and thrifty
 alpha = 0.5
@@ -58,14 +57,13 @@ from faithlab import masks, segments, stats
 from faithlab import rng as counter
 from faithlab.decide import Decision, Look, decide
 from faithlab.metrics import METRICS, deletion, evaluate
-from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithstudy import plots, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, below, within
 from faithstudy.run import Run
-from faithstudy.trials import allocation, cost, tasks
+from faithstudy.trials import cost, tasks
 
 plots.theme()
 run = Run("cost/forwards", globals())
@@ -74,19 +72,12 @@ run = Run("cost/forwards", globals())
 # ## The question, and what is asked
 #
 # The estimand is the same throughout: the area under FFid+ over the sizes, as a mean over test images, for each of two
-# explainers, and the difference of the two. Seven ways of asking are compared:
+# explainers, and the difference of the two. Four ways of asking are compared:
 #
 # - **published**: as many subsets for each size of each image as the paper draws;
 # - **one subset for all sizes** of an image: one random order of the pixels serves them all;
 # - **one subset a size**, each drawn apart ({py:func}`faithlab.masks.remove_apart_from_top`): sizes that share a subset err together, these do not;
-# - **opposite subsets**: one a size, where neighbouring sizes share a random order and take its two ends, so that they err in opposite
-#   directions ({py:func}`faithstudy.trials.allocation.remove_in_opposite_pairs`);
-# - **one size an image**: each image is asked about at one size only, drawn at random;
-# - **one size an image, in turn**: likewise, but stratified: each size gets its share of the images
-#   ({py:func}`faithstudy.trials.allocation.sizes_in_turn`);
-# - **with whole images**: one subset a size, and of several more images one forward each, undegraded and without an explanation. Whether
-#   they are recognised is a control variate: it says how unlike other images those are that were asked about
-#   ({py:func}`faithstudy.trials.allocation.controlled`).
+# - **one size an image**: each image is asked about at one size only, drawn at random.
 #
 # All are unbiased: each subset has the law that the paper writes down. Explainers are always asked about the same images with the
 # same random orders.
@@ -98,7 +89,6 @@ task = tasks.task(recipes["original"], images, **own)
 one, other = explainers
 together = METRICS["FFid+"].given(alpha=alpha, cap=beta, seed=seed, draws=1)
 apart = together.given(subset=masks.remove_apart_from_top)
-OPPOSITE, opposite = "opposite subsets", together.given(subset=allocation.remove_in_opposite_pairs)
 sizes = torch.tensor(apart.sizes, dtype=torch.float64)
 
 
@@ -121,17 +111,10 @@ def once_and_published(count, as_published):
 
 
 def drawn_again(count):
-    """Several draws of the three ways to draw."""
-    ways = {"one subset for all sizes": together, "one subset a size": apart, OPPOSITE: opposite}
+    """Several draws of the two ways to draw."""
+    ways = {"one subset for all sizes": together, "one subset a size": apart}
     draws = [(name, metric, draw) for name, metric in ways.items() for draw in range(split_draws)]
     return Scores.concat(asked(of.given(seed=seed + 1 + draw), count, name, draw=draw) for name, of, draw in draws)
-
-
-def recognised(some):
-    """Whether the network recognises whole images."""
-    keep = torch.ones(len(some.x), 1, segments.count(some.segments), dtype=torch.bool)
-    whole = some.score(correct, "zero", "fine-tuned")(keep)[:, 0].cpu()
-    return Scores.of(whole, images=some.images, metric="accuracy", **some.labels)
 
 
 def price_of_a_map():
@@ -148,7 +131,6 @@ scores = run.table(
     "scores", lambda: once_and_published(images, published_images), again=lambda: once_and_published(4, 2)
 )
 split = run.table("split", lambda: drawn_again(split_images), again=lambda: drawn_again(2))
-accuracy = run.table("whole", recognised, [task])
 price = run.table("price", price_of_a_map, again="time")
 once, published = (scores.where(metric=name) for name in ("one subset a size", "published"))
 Markdown(f"As published that is {published_draws} subsets at each of {len(sizes)} sizes of an image.")
@@ -162,16 +144,16 @@ Markdown(f"As published that is {published_draws} subsets at each of {len(sizes)
 # way of drawing adds to what differs between images; with as many draws as published, one part in so many of it is left.
 
 # %% tags=["hide-input"]
-trapezoid = allocation.weights(sizes)  # what a size counts in the area
+trapezoid = stats.auc(torch.eye(len(sizes), dtype=torch.float64), sizes)  # what a size counts in the area
 KINDS = ("one subset for all sizes", "one subset a size")
 difference, UNSHARED = f"{one} - {other}", ", not shared by the explainers"
 found = {}
-for kind in (*KINDS, OPPOSITE):
+for kind in KINDS:
     of = [split.where(metric=kind, draw=draw) for draw in range(split_draws)]
     both = [torch.stack([draw.where(explainer=e).blocks[0].values for draw in of]).double() for e in explainers]
     of_kind = {(one, kind): both[0], (other, kind): both[1], (difference, kind): both[0] - both[1]}
     of_kind[difference, f"{kind}{UNSHARED}"] = both[0] - both[1].roll(1, 0)
-    found |= {name: allocation.components(values, trapezoid) for name, values in of_kind.items()}
+    found |= {name: cost.components(values, trapezoid) for name, values in of_kind.items()}
 variance = pd.DataFrame(found).T.rename_axis(["of", "asked"])
 run.save(variance, "variance")
 tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "−")))
@@ -183,24 +165,16 @@ tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "�
 # images has the variance $(v_b + v_w / N) / n$. The dots are intervals that were measured.
 
 # %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured. Where lines coincide, a narrower one lies on a wider one.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input", "answer"]
-whole = accuracy.blocks[0].values[:, 0].double()
-curves = {e: once.where(explainer=e).blocks[0].values.double().cpu() for e in explainers}
-curves[difference] = curves[one] - curves[other]
-areas = {of: curve @ trapezoid for of, curve in curves.items()}
-explained = {of: float(torch.corrcoef(torch.stack([whole, area]))[0, 1] ** 2) for of, area in areas.items()}
-AT_RANDOM, IN_TURN, CONTROLLED = "one size an image", "one size an image, in turn", "with whole images"
+areas = {e: once.where(explainer=e).blocks[0].values.double().cpu() @ trapezoid for e in explainers}
 
 
 def of_an_image(of):
-    """By way: the variance of an image's number, and the forwards for each explainer, images of the control included."""
+    """By way: the variance of an image's number, and the forwards for each explainer."""
     v, count = variance.loc[of], len(sizes)
     between, within = v.loc[KINDS[1], "images"], v["area, between draws"]  # between: the same whatever is asked
     found = {"published": (between + within[KINDS[1]] / published_draws, published_draws * count)}
-    found |= {way: (between + within[way], count) for way in (*KINDS, OPPOSITE)}
-    found |= {AT_RANDOM: (between + v.loc[KINDS[1], ["sizes", "subsets"]].sum(), 1)}
-    found |= {IN_TURN: (v.loc[KINDS[1], "images, at a size"], 1)}
-    left = 1 - explained[of] * (1 - 1 / controls)
-    return found | {CONTROLLED: (found[KINDS[1]][0] * left, count + controls / (1 + (of == difference)))}
+    found |= {way: (between + within[way], count) for way in KINDS}
+    return found | {"one size an image": (between + v.loc[KINDS[1], ["sizes", "subsets"]].sum(), 1)}
 
 
 def measured(of):
@@ -208,11 +182,7 @@ def measured(of):
     contrasts = torch.tensor([[1.0, -1.0 * (of == difference)]])
     cells = {"cells": [{"explainer": e} for e in explainers], "contrasts": contrasts}
     asked_of = {way: stats.estimate(scores, stats.area, metric=way, **cells) for way in ("published", KINDS[1])}
-    at, few = allocation.sizes_in_turn(seed, images, trapezoid), images // controls
-    in_turn = allocation.in_turn(curves[of].gather(1, at[:, None])[:, 0], at, trapezoid)
-    controlled = allocation.controlled(areas[of][:few], whole[:few], whole[few:])
-    dots = {way: (e.images, float(e.high - e.low) / 2) for way, e in asked_of.items()}
-    return dots | {IN_TURN: (images, 1.96 * float(in_turn.error)), CONTROLLED: (few, 1.96 * float(controlled.error))}
+    return {way: (e.images, float(e.high - e.low) / 2) for way, e in asked_of.items()}
 
 
 figure, panels = plt.subplots(1, 2, figsize=(7.2, 3.0))
@@ -220,7 +190,7 @@ counts = np.geomspace(10, 1e4, 30)
 for axes, of in zip(panels, (one, difference), strict=True):
     dots = measured(of)
     for number, (way, (each, forwards)) in enumerate(of_an_image(of).items()):
-        wide, look = 8.4 - 1.2 * number, {"color": f"C{number}"}  # of lines that coincide the narrower lies above
+        wide, look = 4.8 - 1.2 * number, {"color": f"C{number}"}  # of lines that coincide the narrower lies above
         axes.plot(counts * forwards, 1.96 * (each / counts) ** 0.5, linewidth=wide, label=way, **look)
         if way in dots:
             axes.plot(dots[way][0] * forwards, dots[way][1], "o", **look)
@@ -231,9 +201,7 @@ plots.show(figure)
 
 # %% [markdown]
 # For the published interval the table gives the images, and the forwards, that each way needs, beside the published ones. One size an image
-# needs few forwards and many images, each with an explanation; the last column counts that, too. What *opposite subsets* save beside one
-# subset a size, they save of what the draws add; what *in turn* saves beside at random, of what the mean differs by between sizes; and what
-# *whole images* save, of what their being recognised explains.
+# needs few forwards and many images, each with an explanation; the last column counts that, too.
 
 # %% tags=["hide-input"]
 of_a_map = float(price["forwards"].iloc[0])  # forwards
@@ -251,14 +219,11 @@ tables.styled(needed.set_index(columns[:2]).rename_axis([None, None]).map("{:.3g
 apart_of = {of: variance.loc[of].loc[KINDS[1]] for of in (one, difference)}
 added = [v["area, between draws"] / of_an_image(of)[KINDS[1]][0] for of, v in apart_of.items()]
 best = [(of_a_map * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for v in apart_of.values()]
-control = (explained[one] / (1 - explained[one]) * (len(sizes) + of_a_map)) ** 0.5
 Markdown(
     f"An explanation costs as much as {of_a_map:.0f} forwards on the machine that it was timed on ({run.machine}). With that price the best number of sizes an image is about "
     f"**{best[0]:.0f}** for a level and **{best[1]:.0f}** for the difference; all {len(sizes)} are the choice of this page, because a "
     f"curve over sizes comes with them. No way to draw subsets could save more than {added[0]:.0%} for a level and {added[1]:.0%} for the "
-    f"difference. Whether a whole image is recognised explains {explained[one]:.0%} of the variance of a level and "
-    f"{explained[difference]:.0%} of the difference's; of whole images {controls} were asked about for each that is explained, and the best number for a "
-    f"level would be about {control:.1f}."
+    "difference."
 )
 
 # %% [markdown]
@@ -315,7 +280,7 @@ run.save(pd.DataFrame(rows, columns=columns), "decisions")
 points, tries = sequential.looks(least, images, 1.25), 2000
 rules = {"decide": sequential.bounds(points)}
 rules["a 95 % interval at every look"] = np.array([sequential.bounds([count])[0] for count in points])
-false = [sequential.false_verdicts(areas[difference], points, bounds, tries, seed) for bounds in rules.values()]
+false = [sequential.false_verdicts(areas[one] - areas[other], points, bounds, tries, seed) for bounds in rules.values()]
 run.save(pd.DataFrame({"rule": [*rules], "false verdicts": false}), "chance")
 asks = 2 * len(sizes) * published_draws  # about an image, as published
 lines = [f"- {d}; with the published draws {d.images * asks:,}".replace("-0", "−0") for d in decisions]

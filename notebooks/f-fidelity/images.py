@@ -67,6 +67,7 @@ from faithstudy.diagnostics import Reason
 from faithstudy.networks.training import accuracy_of
 from faithstudy.run import Run
 from faithstudy.trials import comparisons, degraded, roar, tasks
+from faithstudy.trials.comparisons import in_one_sign
 
 plots.theme()
 run = Run("f-fidelity/images", globals())
@@ -210,7 +211,11 @@ paper = own_tables if len(own_tables) else tables_of_paper.query("dataset == 'CI
 sources = {"published": paper, "measured": measured}
 
 # %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(scores, noise_shares, seeds))
+mean_macro = in_one_sign(measured.query("level == 'macro_correlation'")).groupby("metric")["mean"].mean()
+ordered = summaries.of_each(mean_macro.sort_values(ascending=False))
+Markdown(
+    f"Mean macro correlations with the right order (1 is right in every comparison): **{ordered}**. The claims say which are clear."
+)
 
 # %% [markdown]
 # ### Macro correlation
@@ -347,9 +352,6 @@ run.claim(
         for explainer in explainers
     ],
 )
-
-# %% tags=["hide-input"]
-Markdown(summaries.unlike_print(measured, paper))
 
 # %% [markdown]
 # Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,

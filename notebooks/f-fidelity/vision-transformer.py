@@ -56,7 +56,7 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.metrics import own
 from faithlab.metrics.fidelity import fidelities
-from faithstudy import plots, published, summaries, tables
+from faithstudy import plots, published, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, better, in_order, premise
 from faithstudy.diagnostics import Reason
@@ -159,9 +159,6 @@ paper = published.load("ffidelity_correlations").query("table == 5")
 sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | {"measured": measured}
 tables.correlations(sources, "macro_correlation")
 
-# %% tags=["hide-input", "headline"]
-Markdown(summaries.best_order(scores, noise_shares, seeds))
-
 # %% [markdown]
 # ### Micro correlation
 
@@ -244,9 +241,6 @@ run.claim(
         ),
     ],
 )
-
-# %% tags=["hide-input"]
-Markdown(summaries.unlike_print(measured, paper.query("dataset == @same")))
 
 # %% tags=["hide-input"]
 at = masking.printed(published.load("ffidelity_robustness"), "CIFAR-100", "ViT")  # Table 8 has no other images

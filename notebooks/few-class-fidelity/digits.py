@@ -58,6 +58,7 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
+from faithlab.stats.samples import Statistic
 from faithstudy import plots, published, records, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, within
@@ -258,8 +259,12 @@ alike = stats.agreement(fidelity, dice, "explainer", combinations)
 across, printed = tables.number(stats.estimate(scores, alike)), refined.printed_agreement(paper, 2, 4)
 Markdown(
     f"Across explainers and refinements the rank correlation of fidelity and Dice is **{across}**, in print "
-    f"{summaries.of_each(printed)}. {tables.across_images(scores, fidelity, dice, combinations)}"
+    f"{summaries.of_each(printed)}."
 )
+
+# %% tags=["hide-input"]
+of_images = Statistic(stats.association, (fidelity, dice), within=(-1.0, 1.0))
+tables.estimates({name: {"explainer": name} for name in combinations}, {"across images": {"of": of_images}}, scores)
 
 # %% tags=["hide-input", "headline"]
 together = stats.estimate(scores, alike)

@@ -322,8 +322,7 @@ agrees[-1] = agrees[-1].replace(
 Markdown(
     f"**{'Yes' if down + up else 'Not clearly'}.** From {numbers_of_groups[0]} to {numbers_of_groups[-1]} groups the "
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
-    + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
-    + f". Their order agrees with the paper's Table 2 at K = {K} by {summaries.listed(agrees)}, "
+    f"a mean fall of {tables.number(mean_fall)}. Their order agrees with the paper's Table 2 at K = {K} by {summaries.listed(agrees)}, "
     f"a rank correlation over {mean_fall.images:,} images."
 )
 

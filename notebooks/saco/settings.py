@@ -267,12 +267,7 @@ beyond, changed = len(clear), precision["changed"].mean()
 Markdown(
     f"**Options of the reference code: {'yes' if apart else 'not clearly'}.** They change the SaCo of {len(apart) or 'none'} of {len(by_option)} "
     "explainers clearly"
-    + (
-        f"; that of {most} most, which one "
-        + tables.by_sign(by_option[most], "raises by {}", "lowers by {}", "leaves as it is ({})", tables.number)
-        if apart
-        else ""
-    )
+    + (f"; that of {most} most, by {tables.number(by_option[most])}" if apart else "")
     + f" ({images} images). **Weights: "
     f"{'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
     f"Where pairs count with ratios, a coefficient changes by {summaries.listed(by_ratio)}, and by "

@@ -66,7 +66,7 @@ from IPython.display import Markdown, display
 from faithlab import search, stats
 from faithlab.scores import Scores
 from faithlab.stats.samples import Statistic
-from faithstudy import diagnostics, plots, search_settings, summaries, tables
+from faithstudy import plots, search_settings, summaries, tables
 from faithstudy.claims import better, no_worse
 from faithstudy.display_names import named
 from faithstudy.run import Run
@@ -230,23 +230,6 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Do the networks disagree, or is one asked about so few inputs that its own interval makes that of all of them wide? Of
-# what is left open, of each data set the part that is nearest to failing tells: its lead on the network where that is least, and
-# without the network that was asked about fewest inputs. What is left out after the fact decides no claim.
-
-
-# %% tags=["hide-input"]
-def why(claim, parts):
-    """What keeps the parts of a claim open."""
-    if not (possible := diagnostics.of_networks(parts)):
-        return Markdown("None is open.")
-    show = partial(run.why, claim) if claim else diagnostics.table
-    return show(*possible)
-
-
-why("tr-both-ends", ends_beat())
-
-# %% [markdown]
 # Against annealing from the same start the claim is that insertion is *no worse*. An earlier run had asked whether it is better, and on
 # texts both find all that there is to find: of two searches at their ceiling none can be better, with however many inputs. What is no
 # worse was declared after that run, and before the next one. A hundredth of the best is less than what the searches above differ by.
@@ -272,14 +255,7 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** The same questions.
-
-# %% tags=["hide-input"]
-why("tr-insertion-refines", insertion_beats())
-
-# %% [markdown]
-# Photographs are dear, and so few that they stand by themselves. Why a part of that is open, a second table asks in the same
-# way.
+# Photographs are dear, and so few that they stand by themselves.
 
 # %% tags=["hide-input"]
 if photograph_networks:
@@ -293,9 +269,6 @@ if photograph_networks:
         own=True,
     )
     display(judged)
-
-# %% tags=["hide-input"]
-why(photograph_networks and "tr-both-ends-photographs", ends_beat(photographs=True))
 
 # %% [markdown]
 # How often would the rule err here? The run simulates that, as of every claim of the book. It says little: under chance the searches

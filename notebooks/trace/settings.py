@@ -245,9 +245,8 @@ def matter(parts):
 level = {by: stats.estimate(scores, between("TRACE-p", by)) for by in REFERENCES if by != "zero"}
 most = max(level, key=lambda by: abs(float(level[by])))
 Markdown(
-    f"**The reference: {matter(references_.values())}, for the order.** What can be reached "
-    + tables.by_sign(level[most], "rises by at most {}", "falls by at most {}", "stays ({})")
-    + f" (from zero to {most}), but the best order for one reaches {tables.share(references_[lowest])} (of {lowest[0]}, under "
+    f"**The reference: {matter(references_.values())}, for the order.** What can be reached changes by "
+    f"{tables.share(level[most])} at most (from zero to {most}), but the best order for one reaches {tables.share(references_[lowest])} (of {lowest[0]}, under "
     f"{lowest[1]}) to {tables.share(references_[highest])} (of {highest[0]}, under {highest[1]}) of what the best order for the other reaches "
     f"there. **The output: {matter([by_logits, by_probabilities])}.** The best order for probabilities reaches {tables.share(by_logits)} of what the "
     f"best for logits does by logits, and the best for logits {tables.share(by_probabilities)} by probabilities, under zero "

@@ -382,7 +382,7 @@ def load(path: str | os.PathLike) -> ModuleType:
         del METRICS[name]
     try:
         exec(compile(source, place, "exec"), vars(module))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         METRICS.clear()
         METRICS.update(before)
         raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error

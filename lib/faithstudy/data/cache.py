@@ -59,16 +59,14 @@ def lock(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         held = filelock.FileLock(path.with_name(f".{path.name}.lock"))
         try:
-            held.acquire(timeout=_PATIENCE)
+            acquired = held.acquire(timeout=_PATIENCE)
         except filelock.Timeout:
             _log.warning("waiting for another job that is making %s", path)
-            held.acquire()
-    try:
+            acquired = held.acquire()
+    with acquired:
         for leftover in path.parent.glob(f".{path.name}.*.tmp"):
             shutil.rmtree(leftover, ignore_errors=True)
         yield
-    finally:
-        held.release()
 
 
 @contextmanager
@@ -80,12 +78,10 @@ def scratch(path: Path) -> Iterator[Path]:
     """
     with _storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with _storing(path, _FULL):  # other errors are about the caller's own files as likely as about this folder
-            yield Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        names = {"prefix": f".{path.name}.", "suffix": ".tmp", "dir": path.parent}
+        made = tempfile.TemporaryDirectory(**names, ignore_cleanup_errors=True)
+    with made, _storing(path, _FULL):  # other errors are about the caller's own files as likely as about this folder
+        yield Path(made.name)
 
 
 @contextmanager

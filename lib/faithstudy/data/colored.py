@@ -42,10 +42,8 @@ class Options:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        within = self.size >= 16 and 0.05 <= self.share <= 0.5 and self.seed >= 0
-        if not within or (self.limit is not None and self.limit < 1):
-            said = "size of at least 16 pixels, share of 0.05 to 0.5, seed from 0 on, and limit from 1 on or None"
-            raise ValueError(f"expected {said}, so that digits can be read, but got {self}")
+        if self.size < 16 or not 0.05 <= self.share <= 0.5:  # digits could not be read
+            raise ValueError(f"expected size of at least 16 pixels and share of 0.05 to 0.5, but got {self}")
 
     @property
     def count(self) -> int:
@@ -132,9 +130,8 @@ def _cover(brightness: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _colours(number: int, seed: int, stream: int) -> Tensor:
     """Return float32 [N, 3], bright saturated colours of any hue; the i-th depends on seed, stream and i alone."""
-    hue = np.random.Generator(np.random.Philox(key=[seed, stream])).random(
-        number
-    )  # the i-th draw is for the i-th image
+    # The i-th draw is for the i-th image.
+    hue = np.random.Generator(np.random.Philox(key=[seed, stream])).random(number)
     # Hue to red, green, blue: each channel falls off linearly with its distance on the colour circle.
     distance = np.abs((hue[:, None] * 6 - np.array([0, 2, 4]) + 3) % 6 - 3)  # [N, 3]
     return torch.from_numpy(1 - _SATURATION * np.clip(distance - 1, 0, 1)).float()

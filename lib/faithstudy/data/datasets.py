@@ -36,21 +36,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithstudy.data import cache, colored, formats, imagenet, texts, vehicles
+from faithstudy.data import cache, colored, formats, imagenet, sources, texts, vehicles
 from faithstudy.data.sets import ImageSet, LabelledSet, SeriesSet, TextSet
-from faithstudy.data.sources import (
-    OWN,
-    Archive,
-    Arrays,
-    DatasetUnavailable,
-    Files,
-    Source,
-    fingerprint,
-    npm,
-    obtain,
-    pip,
-    site,
-)
+from faithstudy.data.sources import Archive, Arrays, DatasetUnavailable, Files, Source, fingerprint, npm, pip, site
 
 PAPERS = ("cifar100", "eurosat", "tiny-imagenet", "sst2", "boolq", "pam", "boiler", "imagenet-vehicles", "ct-contrast")
 """The sets of `faithstudy.data.papers`, which is imported when one of them is loaded."""
@@ -136,12 +124,11 @@ publish(
     train="d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
     test="a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
 )
-_FASHION_CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
 publish(
     "fashion-mnist",
     Source("official site", _FASHION, formats.mnist),
     Source("Debian package dataset-fashion-mnist", (_FASHION_APT,), formats.mnist),
-    classes=tuple(_FASHION_CLASSES.split(",")),
+    classes=("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
     mean=(0.2860,),
     std=(0.3530,),
     train="1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
@@ -258,7 +245,7 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         )
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
-    if lacking := [option for option in OWN.get(name, ()) if not options.get(option)]:
+    if lacking := [option for option in sources.OWN.get(name, ()) if not options.get(option)]:
         raise TypeError(f"{name} needs {' and '.join(lacking)}, where your files lie")
     _import(name)
     if name in _MADE:
@@ -292,8 +279,6 @@ def _texts(name: str, split: str, *, length: int = 64, words: int = 10_000) -> T
         length: tokens of a text that are kept, from its start; also T of the token ids.
         words: size of the vocabulary, with padding, mask and unknown.
     """
-    if length < 1 or words <= len(texts.SPECIAL):
-        raise ValueError(f"length must be at least 1 and words more than {len(texts.SPECIAL)}, not {length}, {words}")
     stored = {part: _stored(name, part) for part in {"train", split}}
     tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
     vocabulary = texts.vocabulary(tokens["train"], words)
@@ -329,7 +314,7 @@ def missing(name: str, **options: object) -> str | None:
         name: a set.
         options: of `load`.
     """
-    if name not in OWN:
+    if name not in sources.OWN:
         return None
     try:
         for split in ("train", "test"):
@@ -349,7 +334,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
     whole = cache.folder() / "datasets" / name  # begins the names of its files, so its lock covers them all
 
     def make() -> None:
-        for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
+        for made, (inputs, labels) in sources.obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
             content = {"inputs": torch.from_numpy(inputs).contiguous(), "labels": torch.from_numpy(labels)}
             _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
 

@@ -50,6 +50,11 @@ def cifar_records(paths: list[Path], labels: int = 1) -> Arrays:
     return records[:, labels:].reshape(-1, 3, _SIDE, _SIDE), records[:, labels - 1].astype(np.int64)
 
 
+def cifar100(files: Files, split: str) -> Arrays:
+    """Read a split of CIFAR-100, its binary version, with the fine labels."""
+    return cifar_records([files[f"{split}.bin"]], labels=2)
+
+
 def cifar10(files: Files, split: str) -> Arrays:
     """Read a split of CIFAR-10: its binary version, or PNG sprites, one image a row, with the JSON of labels."""
     batches = [f"data_batch_{i}" for i in range(1, 6)] if split == "train" else ["test_batch"]

@@ -47,9 +47,25 @@ from faithstudy.data.datasets import publish, register
 from faithstudy.data.sets import ImageSet, SeriesSet, TextSet
 from faithstudy.data.sources import Archive, Arrays, DatasetUnavailable, Files, Source, site
 
+# The archives
+
+_CIFAR100 = site("md5:03b5dce01913d631647c71ecec9e9cb8", "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz")
+_EUROSAT = site(
+    "md5:c8fa014336c82ac7804f0398fcb19387",
+    "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
+    "https://huggingface.co/datasets/torchgeo/eurosat/resolve/c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
+)
+_TINY_IMAGENET = site("md5:90528d7ca1a48142e341f4ef8d21d0de", "http://cs231n.stanford.edu/tiny-imagenet-200.zip")
+_SST2 = site("md5:9f81648d4199384278b86e315dac217c", "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip")
+_BOOLQ_SITE = "https://storage.googleapis.com/boolq"
+_BOOLQ = (
+    site("sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db", f"{_BOOLQ_SITE}/train.jsonl"),
+    site("sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a", f"{_BOOLQ_SITE}/dev.jsonl"),
+)
+
 # Images
 
-_CIFAR100 = """
+_CIFAR100_CLASSES = """
     apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
     caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
     flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
@@ -60,12 +76,8 @@ _CIFAR100 = """
 """
 publish(
     "cifar100",
-    Source(
-        "official site, binary version",
-        (site("md5:03b5dce01913d631647c71ecec9e9cb8", "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"),),
-        lambda files, split: formats.cifar_records([files[f"{split}.bin"]], labels=2),
-    ),
-    classes=tuple(_CIFAR100.split()),
+    Source("official site", (_CIFAR100,), formats.cifar100),
+    classes=tuple(_CIFAR100_CLASSES.split()),
     mean=(0.5071, 0.4865, 0.4409),
     std=(0.2673, 0.2564, 0.2762),
 )
@@ -76,8 +88,8 @@ def _pixels(paths: Iterable[Path]) -> np.ndarray:
     return np.stack([np.asarray(Image.open(path).convert("RGB")).transpose(2, 0, 1) for path in paths])
 
 
-_EUROSAT = "AnnualCrop Forest HerbaceousVegetation Highway Industrial Pasture PermanentCrop Residential River SeaLake"
-EUROSAT = tuple(_EUROSAT.split())
+_LAND = "AnnualCrop Forest HerbaceousVegetation Highway Industrial Pasture PermanentCrop Residential River SeaLake"
+EUROSAT = tuple(_LAND.split())
 
 
 def eurosat(files: Files, split: str) -> Arrays:
@@ -91,17 +103,9 @@ def eurosat(files: Files, split: str) -> Arrays:
     return _pixels(files[name] for *_, name in chosen), np.array([label for _, label, _ in chosen], np.int64)
 
 
-_EUROSAT_SITES = (
-    "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
-    "https://huggingface.co/datasets/torchgeo/eurosat/resolve/c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
-)
 publish(
     "eurosat",
-    Source(
-        "the publishers' archive, RGB version",
-        (site("md5:c8fa014336c82ac7804f0398fcb19387", *_EUROSAT_SITES),),
-        eurosat,
-    ),
+    Source("the publishers' archive, RGB version", (_EUROSAT,), eurosat),
     classes=EUROSAT,
     # As widely used; unlike those of the other sets they were not derived from the images again.
     mean=(0.3444, 0.3803, 0.4078),
@@ -125,9 +129,8 @@ def tiny_imagenet(files: Files, split: str) -> Arrays:
     """Read a split of Tiny-ImageNet; "test" is its validation split: the labels of the test split are not public."""
     number = {imagenet.wordnet_ids()[place]: label for label, place in enumerate(TINY)}
     if split == "train":
-        found = [re.fullmatch(r"(n\d{8})_(\d+)\.JPEG", name) for name in files]
-        order = sorted((name[1], int(name[2]), name[0]) for name in found if name)
-        labelled = [(name, identity) for identity, _, name in order]
+        found = filter(None, (re.fullmatch(r"(n\d{8})_(\d+)\.JPEG", name) for name in files))
+        labelled = [(name[0], name[1]) for name in sorted(found, key=lambda name: (name[1], int(name[2])))]
     else:
         labelled = [line.split()[:2] for line in files["val_annotations.txt"].read_text().splitlines()]
     labels = np.array([number[identity] for _, identity in labelled], np.int64)
@@ -136,11 +139,7 @@ def tiny_imagenet(files: Files, split: str) -> Arrays:
 
 publish(
     "tiny-imagenet",
-    Source(
-        "official site",
-        (site("md5:90528d7ca1a48142e341f4ef8d21d0de", "http://cs231n.stanford.edu/tiny-imagenet-200.zip"),),
-        tiny_imagenet,
-    ),
+    Source("official site", (_TINY_IMAGENET,), tiny_imagenet),
     classes=lambda: tuple(imagenet.classes()[place] for place in TINY),
     mean=(0.4802, 0.4481, 0.3975),
     std=(0.2770, 0.2691, 0.2821),
@@ -166,22 +165,21 @@ def imagenet_vehicles(
         DatasetUnavailable: no image of these classes has a box there; the message says what to put where.
     """
     path, boxes = Path(path).expanduser(), Path(boxes).expanduser()
-    images, labels, masks = [], [], []
+    shown = []
     for group, members in enumerate(vehicles.group_indices()):
         for identity in (imagenet.wordnet_ids()[member] for member in members):
             found = imagenet.images(path / identity)
             for file in [f for i, f in enumerate(found) if (i % 8 == 7) == (split == "test")][:limit]:
                 mask = _box(boxes / identity / f"{file.stem}.xml", size)
                 if mask.any():
-                    images.append(torch.from_numpy(imagenet.read(file, size)))
-                    labels.append(group)
-                    masks.append(mask)
-    if not images:
+                    shown.append((torch.from_numpy(imagenet.read(file, size)), group, mask))
+    if not shown:
         raise DatasetUnavailable(
             f"found no vehicles of ImageNet with boxes in {path} and {boxes}. Register at image-net.org, fetch the "
             "training images of ILSVRC 2012 and the archive ILSVRC2012_bbox_train_v2, unpack both into folders named "
             "by WordNet id (n02814533, ...), and give these as path and boxes."
         )
+    images, labels, masks = zip(*shown, strict=True)
     about = tuple(vehicles.IMAGENET), imagenet.MEAN, imagenet.STD
     return ImageSet(torch.stack(images), torch.tensor(labels), *about, torch.stack(masks))
 
@@ -289,11 +287,7 @@ def glue(files: Files, split: str) -> Arrays:
 
 publish(
     "sst2",
-    Source(
-        "official site",
-        (site("md5:9f81648d4199384278b86e315dac217c", "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip"),),
-        glue,
-    ),
+    Source("official site", (_SST2,), glue),
     Source("the unpacked files, from wherever you have them", (Archive("train.tsv"), Archive("dev.tsv")), glue),
     kind=TextSet,
     classes=texts.POLARITY,
@@ -307,20 +301,7 @@ def boolq(files: Files, split: str) -> Arrays:
     return texts.join(rows["question"] + " ? " + rows["passage"], rows["answer"].astype(int))
 
 
-_BOOLQ = (
-    ("train.jsonl", "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db"),
-    ("dev.jsonl", "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a"),
-)
-publish(
-    "boolq",
-    Source(
-        "official site",
-        tuple(site(checksum, f"https://storage.googleapis.com/boolq/{name}") for name, checksum in _BOOLQ),
-        boolq,
-    ),
-    kind=TextSet,
-    classes=("no", "yes"),
-)
+publish("boolq", Source("official site", _BOOLQ, boolq), kind=TextSet, classes=("no", "yes"))
 
 # Time series
 

@@ -54,13 +54,6 @@ class LabelledSet:
         """Return which features an example has, bool [n, F]; None: all of them."""
         return None
 
-    def _standardised(self, inputs: Tensor, mean: tuple[float, ...], std: tuple[float, ...], channel: int) -> Tensor:
-        """Subtract the mean of each channel (a dimension of `inputs`) and divide by its standard deviation."""
-        shape = [1] * inputs.ndim
-        shape[channel] = -1
-        mean, std = (torch.tensor(numbers).view(shape) for numbers in (mean, std))
-        return inputs.sub_(mean).div_(std)
-
 
 @dataclass(frozen=True)
 class ImageSet(LabelledSet):
@@ -78,14 +71,13 @@ class ImageSet(LabelledSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        N, C, H, W = self.inputs.shape
-        masked = self.masks is None or (self.masks.shape == (N, H, W) and self.masks.dtype == torch.bool)
-        if self.inputs.dtype != torch.uint8 or not len(self.mean) == len(self.std) == C or not masked:
-            raise ValueError(f"images must be uint8, mean and std of {C} channels, and masks bool {[N, H, W]}")
+        if self.inputs.dtype != torch.uint8 or not len(self.mean) == len(self.std) == self.inputs.shape[1]:
+            raise ValueError(f"images must be uint8, and mean and std of {self.inputs.shape[1]} channels")
 
     def model_inputs(self, index: Index = slice(None)) -> Tensor:
         """Return (intensity / 255 - mean) / std of the images at `index`, float32 [n, C, H, W]."""
-        return self._standardised(self.inputs[index].float().div_(255), self.mean, self.std, channel=1)
+        mean, std = (torch.tensor(numbers)[:, None, None] for numbers in (self.mean, self.std))
+        return self.inputs[index].float().div_(255).sub_(mean).div_(std)
 
     def features(self) -> Tensor:
         """Return the pixels, [H, W]."""
@@ -109,15 +101,12 @@ class SeriesSet(LabelledSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _, _, C = self.inputs.shape
-        if self.inputs.dtype != torch.float32 or not len(self.mean) == len(self.std) == C:
-            raise ValueError(f"series must be float32 [N, T, C], and mean and std of {C} channels")
         if self.unit not in ("step", "value"):
             raise ValueError(f"unit must be 'step' or 'value', not {self.unit!r}")
 
     def model_inputs(self, index: Index = slice(None)) -> Tensor:
         """Return (value - mean) / std of the series at `index`, float32 [n, T, C]; 0 where a series has no step."""
-        inputs = self._standardised(self.inputs[index].clone(), self.mean, self.std, channel=2)
+        inputs = self.inputs[index].clone().sub_(torch.tensor(self.mean)).div_(torch.tensor(self.std))
         return inputs.masked_fill_(inputs.isnan(), self.ABSENT)
 
     def features(self) -> Tensor:
@@ -147,11 +136,6 @@ class TextSet(LabelledSet):
     MASK: ClassVar[int] = 1
     UNKNOWN: ClassVar[int] = 2
     ABSENT: ClassVar[int] = MASK
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self) and not 0 <= int(self.inputs.min()) <= int(self.inputs.max()) < len(self.vocabulary):
-            raise ValueError(f"token ids must be 0..{len(self.vocabulary) - 1}, the vocabulary's")
 
     def features(self) -> Tensor:
         """Return the tokens, [T]."""

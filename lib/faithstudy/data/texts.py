@@ -59,14 +59,8 @@ def encode(texts: Sequence[Sequence[str]], known: Sequence[str], length: int) ->
 
 
 def join(texts: Iterable[str], labels: Sequence[int]) -> Arrays:
-    """Return what is stored of a split: the texts as bytes (UTF-8, a line each), uint8 [bytes]; labels int64 [N].
-
-    Raises:
-        ValueError: a text has no token.
-    """
+    """Return what is stored of a split: the texts as bytes (UTF-8, a line each), uint8 [bytes]; labels int64 [N]."""
     lines = [" ".join(text.split()) for text in texts]
-    if empty := [number for number, line in enumerate(lines, start=1) if not tokenise(line)]:
-        raise ValueError(f"{len(empty)} of {len(lines)} texts have no word (the first is number {empty[0]})")
     return np.frombuffer("\n".join(lines).encode(), np.uint8).copy(), np.array(labels, np.int64)
 
 

@@ -23,12 +23,7 @@ def switched(labels: Tensor, classes: int, share: float) -> Tensor:
         labels: [N] int64, of the whole training split.
         classes: number of classes.
         share: probability that a label is switched.
-
-    Raises:
-        ValueError: a share outside [0, 1], or a single class.
     """
-    if not 0 <= share <= 1 or classes < 2:
-        raise ValueError(f"expected a share between 0 and 1 and two classes or more, but got {share} and {classes}")
     both = rng.uniform(_LABELS, torch.arange(len(labels)), torch.arange(2), 1)[..., 0]  # [N, 2]
     step = 1 + (both[:, 1] * (classes - 1)).long()  # 1 .. classes - 1
     return torch.where(both[:, 0] < share, (labels + step) % classes, labels)
@@ -58,8 +53,6 @@ def randomised(network: nn.Module, share: float, *, noise: float = 1.0, keep: bo
     Raises:
         ValueError: a share outside [0, 1].
     """
-    if not 0 <= share <= 1:
-        raise ValueError(f"expected a share of the layers between 0 and 1, but got {share}")
     network = copy.deepcopy(network)
     downward = layers(network)[::-1]
     number = max(int(masks.counts([share], len(downward))), int(share > 0))

@@ -42,11 +42,7 @@ def build(name: str, **options) -> nn.Module:
 
 
 def _convolution(inputs: int, outputs: int, *, pool: bool = False, stride: int = 1) -> nn.Sequential:
-    layers = [
-        nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-    ]
+    layers = [nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
     return nn.Sequential(*layers, *([nn.MaxPool2d(2)] if pool else []))
 
 
@@ -157,12 +153,9 @@ def representation(network: nn.Module, x: Tensor, batch_size: int = 256) -> Tens
     """Inputs of the last linear layer of a network, for inputs [N, *S] of its own: [N, D]."""
     *_, last = (module for module in network.modules() if isinstance(module, nn.Linear))
     seen = []
-    hook = last.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
-    try:
+    with last.register_forward_pre_hook(lambda module, args: seen.append(args[0])):
         for part in x.split(batch_size):
             network(part)
-    finally:
-        hook.remove()
     return torch.cat(seen)
 
 
@@ -308,9 +301,7 @@ class BasicBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
-            nn.BatchNorm2d(outputs),
-            nn.ReLU(),
+            *_convolution(inputs, outputs, stride=stride),
             nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
             nn.BatchNorm2d(outputs),
         )

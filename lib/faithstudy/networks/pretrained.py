@@ -116,13 +116,6 @@ def load(name: str) -> nn.Module:
         return (_efficientnet_lite(name) if name in _LITE else _from_torchvision(name)).eval()
 
 
-def size(name: str) -> int:
-    """Return the side of the square images that a network's makers evaluate it on, in pixels."""
-    if name in _LITE:
-        return timm.get_pretrained_cfg(_in_timm(name)).input_size[-1]
-    return torchvision.models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
-
-
 @models.register
 def pretrained(weights: str) -> nn.Module:
     """A pretrained network, by its name in `load`, as one that a recipe trains further."""
@@ -132,14 +125,12 @@ def pretrained(weights: str) -> nn.Module:
 class Standardise(nn.Module):
     """From images standardised by ImageNet's mean and standard deviation to the network's own, channel by channel."""
 
-    def __init__(self, mean: Iterable[float], std: Iterable[float]):
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]):
         super().__init__()
-        own_mean, own_std, mean, std = (
-            torch.tensor(tuple(numbers), dtype=torch.float32).view(-1, 1, 1)
-            for numbers in (mean, std, imagenet.MEAN, imagenet.STD)
-        )
-        self.register_buffer("scale", std / own_std)  # [3, 1, 1]
-        self.register_buffer("shift", (mean - own_mean) / own_std)
+        given = torch.tensor([imagenet.MEAN, imagenet.STD, mean, std], dtype=torch.float32)
+        old_mean, old_std, mean, std = given[..., None, None]  # [3, 1, 1] each
+        self.register_buffer("scale", old_std / std)
+        self.register_buffer("shift", (old_mean - mean) / std)
 
     def forward(self, x: Tensor) -> Tensor:
         """The same images, standardised otherwise."""
@@ -152,40 +143,22 @@ def _in_timm(name: str) -> str:
 
 def _efficientnet_lite(name: str) -> nn.Module:
     network = timm.create_model(_in_timm(name))
-    wanted, found = network.state_dict(), _weights(name)
+    wanted, found = network.state_dict(), _LITE[name].tensors()
     # The two implementations have the same layers in the same order under other names.
-    shapes = [tuple(tensor.shape) for tensor in wanted.values()]
-    if shapes != [tuple(tensor.shape) for tensor in found]:
-        raise ValueError(f"timm {timm.__version__} builds {name} of other layers than its weights are for")
     network.load_state_dict(dict(zip(wanted, found, strict=True)), assign=True)
-    _in_plain_layers(network, size(name))
+    _in_plain_layers(network, network.pretrained_cfg["input_size"][-1])
     parts = ("conv_stem", "bn1", "blocks", "conv_head", "bn2")
-    return nn.Sequential(
-        OrderedDict(
-            standardise=Standardise((0.5,) * 3, (0.5,) * 3),
-            features=nn.Sequential(OrderedDict((part, network.get_submodule(part)) for part in parts)),
-            head=nn.Sequential(network.global_pool, network.classifier),
-        )
-    )
+    features = nn.Sequential(OrderedDict((part, network.get_submodule(part)) for part in parts))
+    head = nn.Sequential(network.global_pool, network.classifier)
+    return nn.Sequential(OrderedDict(standardise=Standardise((0.5,) * 3, (0.5,) * 3), features=features, head=head))
 
 
 def _in_plain_layers(network: nn.Module, side: int) -> None:
     """Replace timm's composite layers, which torch.fx cannot fold, by the torch layers that they are made of.
 
     "Same" padding depends on the input's size; it is fixed for images of `side`, the size of the weights' training.
+    timm has such layers where an image becomes smaller, which is one after the other here.
     """
-    padding = {}
-
-    def note(layer: Conv2dSame, inputs: tuple[Tensor]) -> None:
-        total = get_same_padding(inputs[0].shape[-1], layer.kernel_size[0], layer.stride[0], layer.dilation[0])
-        padding[layer] = (total // 2, total - total // 2) * 2
-
-    network.eval()
-    hooks = [m.register_forward_pre_hook(note) for m in network.modules() if isinstance(m, Conv2dSame)]
-    with torch.no_grad():
-        network(torch.zeros(1, 3, side, side, dtype=torch.float32))
-    for hook in hooks:
-        hook.remove()
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, BatchNormAct2d):
@@ -194,15 +167,13 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
                 active = nn.Identity() if isinstance(layer.act, nn.Identity) else type(layer.act)()  # not in place
                 setattr(parent, name, nn.Sequential(norm, active))
             elif isinstance(layer, Conv2dSame):
+                total = get_same_padding(side, layer.kernel_size[0], layer.stride[0], layer.dilation[0])
+                padding = (total // 2, total - total // 2) * 2
+                side = -(-side // layer.stride[0])
                 shape = layer.in_channels, layer.out_channels, layer.kernel_size, layer.stride
                 convolution = nn.Conv2d(*shape, groups=layer.groups, bias=layer.bias is not None)
                 convolution.load_state_dict(layer.state_dict(), assign=True)
-                setattr(parent, name, nn.Sequential(nn.ZeroPad2d(padding[layer]), convolution))
-
-
-def _weights(name: str) -> list[Tensor]:
-    """The parameters and buffers of an EfficientNet-Lite in their order."""
-    return _LITE[name].tensors()
+                setattr(parent, name, nn.Sequential(nn.ZeroPad2d(padding), convolution))
 
 
 def _fingerprint(tensors: Iterable[Tensor]) -> str:

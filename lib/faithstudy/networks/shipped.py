@@ -11,7 +11,6 @@ much again as rounding all of its parameters does.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
 import os
@@ -77,14 +76,10 @@ def folder() -> Path | None:
 
 
 def find(key: str) -> Shipped | None:
-    """The network that ships for the key of a recipe; None: none does.
-
-    Raises:
-        ValueError: its JSON file cannot be read.
-    """
+    """The network that ships for the key of a recipe; None: none does."""
     if (place := folder()) is None or not (path := place / f"{key}.json").exists():
         return None
-    return Shipped(path.with_suffix(".safetensors"), _facts(path, path.stat().st_mtime_ns))
+    return Shipped(path.with_suffix(".safetensors"), json.loads(path.read_text(encoding="utf-8")))
 
 
 def every() -> list[Shipped]:
@@ -123,11 +118,3 @@ def update(network: Shipped, **facts: object) -> Shipped:
     with cache.write_atomically(network.path.with_suffix(".json")) as path:
         path.write_text(json.dumps(network.facts, indent=2) + "\n", encoding="utf-8")
     return network
-
-
-@functools.cache
-def _facts(path: Path, changed: int) -> dict:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}; restore it: git checkout -- {path}") from error

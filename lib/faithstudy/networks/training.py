@@ -111,13 +111,10 @@ class Recipe:
     def __post_init__(self) -> None:
         shares = 0 <= self.mask_share <= 1 and 0 <= self.switched <= 1
         if not shares or (self.fold is not None and not 0 <= self.fold[0] < self.fold[1]):
-            given = f"mask_share={self.mask_share}, switched={self.switched}, fold={self.fold}"
-            raise ValueError(f"expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got {given}")
+            raise ValueError(f"expected shares between 0 and 1, and a fold (i, k) with 0 <= i < k, but got {self}")
         known = self.optimiser in _OPTIMISERS and self.schedule in _SCHEDULES
         if not known or self.precision not in ("float32", "bfloat16") or self.epochs < 1 or self.batch < 1:
-            given = f"optimiser={self.optimiser!r}, schedule={self.schedule!r}, precision={self.precision!r}"
-            given += f", epochs={self.epochs}, batch={self.batch}"
-            raise ValueError(f"unknown optimiser, schedule or precision, or no epoch or example a step: {given}")
+            raise ValueError(f"unknown optimiser, schedule or precision, or no epoch or example a step: {self}")
 
     @classmethod
     def read(cls, values: Mapping) -> "Recipe":
@@ -167,17 +164,12 @@ def trained(recipe: Recipe, device: torch.device | str | None = None, *, ships: 
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     # The caller's random numbers must not depend on whether the weights were there.
     with torch.random.fork_rng(range(torch.cuda.device_count())):
-        state, about = (ships and _shipped(recipe)) or _made(recipe, device)
+        found = shipped.find(recipe.key()) if ships else None
+        state, about = (found.weights(), found.facts | {"shipped": True}) if found else _made(recipe, device)
         network = models.build(recipe.model, **recipe.model_options)
         network.load_state_dict(state)
     _use("network", recipe.key(), about)
     return network.to(device).eval()
-
-
-def _shipped(recipe: Recipe) -> tuple[dict[str, Tensor], dict[str, str]] | None:
-    """The weights that ship for a recipe, and where they come from."""
-    found = shipped.find(recipe.key())
-    return found and (found.weights(), found.facts | {"shipped": True})
 
 
 def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -35,6 +35,7 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
     """
     if name not in timm.list_models():
         raise ValueError(f"timm has no network {name!r}; see timm.list_models('vit_*') and timm.list_models('deit_*')")
+    how = f"save its state_dict() as {name}-{data}.safetensors, and give the file's folder as weights."
     if weights is not None:
         folder = Path(weights).expanduser()
         named = [folder / f"{name}-{data}{suffix}" for suffix in _SUFFIXES]
@@ -49,18 +50,16 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
         except (OSError, RuntimeError) as error:
             raise DatasetUnavailable(
                 f"the weights of {name} could not be fetched ({' '.join(str(error).split())[:200]}). Fetch them where "
-                f"there is a network with timm.create_model({name!r}, pretrained=True), save its state_dict() as "
-                f"{name}-{data}.safetensors, and give the file's folder as weights."
+                f"there is a network with timm.create_model({name!r}, pretrained=True), {how}"
             ) from error
     else:
         raise DatasetUnavailable(
             f"there are no official weights of {name} for {data}. Fine-tune timm's {name} with num_classes={classes} "
-            f"on {data}, save its state_dict() as {name}-{data}.safetensors, and give the file's folder as weights."
+            f"on {data}, {how}"
         )
     if not isinstance(network, VisionTransformer):
         raise ValueError(f"{name} is a {type(network).__name__}, not a Vision Transformer of timm")
-    state = network.state_dict().values()
-    checksum = fingerprint(*(tensor.numpy() for tensor in state))
+    checksum = fingerprint(*(tensor.numpy() for tensor in network.state_dict().values()))
     origins.use("pretrained", f"{name}-{data}", source=source, sha256=checksum)
     return network.eval()
 
@@ -70,7 +69,6 @@ def view(images: ImageSet, network: VisionTransformer) -> Tensor:
     about = network.pretrained_cfg
     mean, std = (torch.tensor(about[key]).view(-1, 1, 1) for key in ("mean", "std"))
     pixels = images.inputs.float().div_(255)
-    size = network.patch_embed.img_size
-    if tuple(pixels.shape[-2:]) != tuple(size):
+    if pixels.shape[-2:] != (size := tuple(network.patch_embed.img_size)):
         pixels = interpolate(pixels, size, mode="bilinear", align_corners=False, antialias=True)
     return (pixels - mean) / std

@@ -77,10 +77,7 @@ def _origins() -> dict[str, list[str]]:
 
     The exporter calls matrices by numbers: theirs are "matrix", in the order in which they are used in each layer.
     """
-    found = {
-        "cls_token": ["backbone.embeddings.cls_token"],
-        "pos_embed": ["onnx::Concat_1957", "onnx::Reshape_1962"],
-    }
+    found = {"cls_token": ["backbone.embeddings.cls_token"], "pos_embed": ["onnx::Concat_1957", "onnx::Reshape_1962"]}
     kinds = ("weight", "bias")
     found |= {f"patch_embed.proj.{of}": [f"backbone.embeddings.patch_embeddings.projection.{of}"] for of in kinds}
     for layer in range(DEPTH):

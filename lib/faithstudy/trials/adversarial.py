@@ -15,11 +15,10 @@ from faithlab import masks, rng, stats, validation
 from faithlab.metrics import Metric
 from faithlab.scores import Label, Scores
 from faithlab.task import Task
-from faithstudy.trials import optimum
 from faithstudy.trials.concordance import Question, ask, cells, has, oriented, ranked, turned
 
-SEARCHED, BEST = "searched", "best order"
-"""The variants of the orders that metrics like best in the long table: of `search`, and of `faithlab.search`."""
+SEARCHED = "searched"
+"""The variant of the orders that metrics like best in the long table."""
 
 FEATURES = 32
 """Of the input that tells how a metric asks."""
@@ -145,12 +144,9 @@ def games(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Scores]:
-    """The orders that metrics like best, put to all metrics, and what no order exceeds.
+    """The orders that metrics like best, put to all metrics.
 
-    A search starts, of each input, at the explanation that the metric likes best, and is the same for all metrics. Of
-    those whose best order `faithlab.search` can look for in as many forwards, that order stands beside it: the report
-    has it, and the trial has not. Sums of probabilities are bounded (`faithstudy.trials.optimum.bound`): those rows are
-    of the metric `optimum.bound_name`.
+    A search starts, of each input, at the explanation that the metric likes best, and is the same for all metrics.
 
     Args:
         metrics: by name.
@@ -165,7 +161,7 @@ def games(
     part = task if count is None else task.part(torch.arange(min(count, len(task.x))))
     stacked = torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
     plain = dict.fromkeys(("variant", "level", "noise_seed", "draw"))
-    values, rows, beside = turned(table, metrics), [], []
+    values, rows = turned(table, metrics), []
     for name in (bar := tqdm(sought, mininterval=5, leave=False)):
         bar.set_description(f"what {name} likes best")
         metric = metrics[name]
@@ -174,12 +170,7 @@ def games(
         start = stacked[favourite.to(stacked.device), torch.arange(len(part.x), device=stacked.device)]
         found = search(metric, part, start, budget=budget, seed=seed)
         rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
-        if optimum.searchable(metric) and optimum.RANGE[metric.output]:
-            beside.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
-        if optimum.searchable(metric) and (how := optimum.affordable(metric, stacked.shape[-1], budget)):
-            (order,) = optimum.best_orders({name: metric}, part, seed=seed, **how)[0].values()
-            beside.append(ask({name: metric}, part, [({"explainer": name, "variant": BEST}, order.to(start))]))
-    return [ask(metrics, part, rows), *beside] if rows else []
+    return [ask(metrics, part, rows)] if rows else []
 
 
 def votes(

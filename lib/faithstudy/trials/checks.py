@@ -13,9 +13,6 @@ from faithlab.task import Task
 from faithstudy.trials.chance import RANDOM
 from faithstudy.trials.tasks import attributions as explained
 
-CHECKED = 3
-"""How often `check` asks a metric about its inputs."""
-
 
 def check(metrics: Mapping[str, Metric], task: Task) -> None:
     """Ask metrics of a random explanation of a few inputs, and of each half of them beside others of the other half.

@@ -2,8 +2,6 @@
 
 import pandas as pd
 
-from faithstudy import numbers
-
 COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 """What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
@@ -33,22 +31,3 @@ def in_one_sign(table: pd.DataFrame, by: str = "comparison") -> pd.DataFrame:
         return table
     ends = table[["low", "high"]].mul(ideal, axis=0)
     return table.assign(low=ends.min(axis=1), high=ends.max(axis=1))
-
-
-def reversed_here(printed: pd.DataFrame, found: pd.DataFrame) -> str:
-    """The macro correlations that surely have another sign than in print, in words; "none" where there are none.
-
-    Args:
-        printed: as `faithstudy.published` has them; of several data sets and networks the mean.
-        found: of `faithstudy.trials.degraded.correlations`, with intervals.
-    """
-    by = ["metric", "explainer", "comparison"]
-    macro = [in_one_sign(table[table["level"] == "macro_correlation"]) for table in (printed, found)]
-    both = macro[1].merge(macro[0].groupby(by)["mean"].mean().rename("print").reset_index(), on=by)
-    other = both[((both["print"] > 0) & (both["high"] < 0)) | ((both["print"] < 0) & (both["low"] > 0))]
-    said = [
-        f"{r.metric} with {r.explainer}, {r.comparison}: {numbers.interval(r.mean, r.low, r.high, 2)}, "
-        f"printed {numbers.number(r.print, 2)}"
-        for r in other.itertuples()
-    ]
-    return "; ".join(said) or "none"

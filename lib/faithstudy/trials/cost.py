@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -117,7 +116,7 @@ class Ratio:
         return f"{numbers.number(self.value)} (no interval)"
 
 
-REACHED, OUT_OF_REACH, LOST, OPEN = "reached", "out of reach", "lost on the way", "open"
+REACHED, OUT_OF_REACH, LOST, MISSED, OPEN = "reached", "out of reach", "lost on the way", "missed", "open"
 
 
 def against(aim: float, found: Ratio, possible: Ratio) -> str:
@@ -130,45 +129,39 @@ def against(aim: float, found: Ratio, possible: Ratio) -> str:
 
     Returns:
         "reached"; "out of reach", where even bare forwards are too slow; "lost on the way", where they are fast enough;
-        "open", where the intervals do not tell.
+        "missed", where the intervals do not tell which; "open", where they do not even tell that.
     """
     if found.low >= aim:
         return REACHED
     if possible.high < aim:
         return OUT_OF_REACH
-    return LOST if found.high < aim <= possible.low else OPEN
+    if found.high >= aim:
+        return OPEN
+    return LOST if possible.low >= aim else MISSED
 
 
-def race(aim: float, turns: Mapping[str, Sequence[float]], unit: str = "forwards", parts: int = 1) -> dict[str, Any]:
-    """Whether our work is so many times as fast as the same work of another, and if not, why.
+def components(answers: Tensor, weights: Tensor) -> Mapping[str, float]:
+    """The variance of a single answer, split into what it varies with; unbiased, so that a small one may be negative.
 
     Args:
-        aim: how many times.
-        turns: as arrays, the seconds of "theirs", of "ours", of their bare forwards, "floor", and of these in our form
-            of the network, "our floor", in every turn.
-        unit: of what there are bare ones.
-        parts: as in `Ratio.over_turns`.
+        answers: [draws, images, K], two draws or more.
+        weights: [K], what each size counts in the area under the curve; they add up to 1.
 
     Returns:
-        As ratios, "reached" and "at most", without what we do beside the bare forwards; "so", as `against` or
-        "missed", where it is open why; and "why", in words.
+        "images": of the areas; "sizes": within an image; "subsets": of one size of an image; "area, between draws":
+        of an image's area.
     """
-
-    def over(one: str, other: str) -> Ratio:
-        return Ratio.over_turns(turns[one] / turns[other], parts)
-
-    found, possible = over("theirs", "ours"), over("theirs", "our floor")
-    so = against(aim, found, possible)
-    so = "missed" if so == OPEN and found.high < aim else so
-    floor, gain = over("theirs", "floor").value, over("floor", "our floor").value
-    why = {
-        OUT_OF_REACH: f": it takes {floor:.1f} times its bare {unit}, and these are {gain:.1f} times as fast in the "
-        "engine's form; no engine can gain more",
-        "missed": ": whether bare forwards would do it is open",
-        LOST: f": {1 - over('our floor', 'ours').value:.0%} of the engine's time goes into other things than these "
-        f"{unit}",
+    mean, subsets = answers.mean(0), answers.var(0)  # [images, K]
+    area, within = mean @ weights, (answers @ weights).var(0).mean()
+    between_sizes = ((mean - area[:, None]) ** 2 @ weights).mean()
+    # What is left of the subsets in these means of few.
+    between_sizes -= (subsets @ (weights - weights**2)).mean() / len(answers)
+    return {
+        "images": float(area.var() - within / len(answers)),
+        "sizes": float(between_sizes),
+        "subsets": float((subsets @ weights).mean()),
+        "area, between draws": float(within),
     }
-    return {"reached": found, "at most": possible, "so": so, "why": so + why.get(so, "")}
 
 
 def images_for_fewer_draws(over: Sequence[Labels], published: int, explainers: int = 1) -> Statistic:

@@ -71,9 +71,6 @@ def family(
         name: what tables call them; None: the model of the recipes.
         training_seed: for tables: the seed of the set of folds.
         about: the class that is explained: what each network predicts itself, as in section 3.1, or the label.
-
-    Raises:
-        ValueError: an example that not exactly one network has not seen.
     """
     data = datasets.load(recipes[0].data, "train", **recipes[0].data_options)
     examples = torch.arange(min(images or len(data), recipes[0].limit or len(data), len(data)))

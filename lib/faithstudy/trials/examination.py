@@ -94,7 +94,6 @@ def examine(
     levels: Sequence[float] = LEVELS,
     seeds: Sequence[int] = (0,),
     randomised_share: float = 0.3,
-    baselines: Sequence[str] = ("zero", "mean", "blur"),
     budget: int = 2000,
     gamed: int | None = None,
 ) -> Examination:
@@ -109,7 +108,6 @@ def examine(
         levels: shares of noise of Order, from none (0) upwards.
         seeds: of noise, random orders, partial oracles and randomised layers.
         randomised_share: of the layers, at least, in Own model: see `own_model.stranger`.
-        baselines: of Stand-in, by their names in the task; a metric's own is added.
         budget: forwards for each input and metric, in Gaming.
         gamed: the first so many inputs are those of Gaming; None: all.
 
@@ -136,7 +134,7 @@ def examine(
     known = Scores(block for block in known if block.labels["metric"] in asked)
     why |= {(name, "Truth"): UNTRUE for name in asked if name not in known.labels("metric")}
     tables = [directly(asked, task, attributions, elsewhere, levels=levels, seeds=seeds), known]
-    there = [name for name in dict.fromkeys(baselines) if name in task.baselines]
+    there = [name for name in ("zero", "mean", "blur") if name in task.baselines]
     if len({id(task.baselines[name]) for name in there}) > 1:
         tables += stand_ins(applying("Stand-in"), task, attributions, there)
     else:

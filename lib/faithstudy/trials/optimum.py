@@ -12,7 +12,6 @@ the bound is the other end of what the share of the optimum can be. A share abov
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -132,7 +131,6 @@ def best_orders(
     sweeps: float = 4.0,
     exact: int = EXACT,
     seed: int = 0,
-    kept: Path | None = None,
     progress: bool = False,
 ) -> tuple[dict[str, Tensor], Scores]:
     """The best orders that are found for metrics, by `faithlab.search.best`, and numbers that no order exceeds.
@@ -145,7 +143,6 @@ def best_orders(
         sweeps: of the refinement, see `faithlab.search.best`.
         exact: up to so many features all 2^F subsets are asked, and nothing is searched for; at most 20.
         seed: of its random numbers, which belong to the image and the step.
-        kept: a folder in which searches are kept as they go, and from which a killed one goes on.
         progress: show a progress bar.
 
     Returns:
@@ -170,29 +167,11 @@ def best_orders(
             continue
         score = search.Remembered(score)
         options = {"sweeps": sweeps, "seed": seed, "images": task.images.to(device), "progress": progress}
-        named = (*task.labels.values(), metric.network, metric.baseline, own)
-        file = kept and kept / "-".join(map(str, named)).replace("/", "-")
-        best = search.best(score, count, features, **asked, **options, resume=file)
+        best = search.best(score, count, features, **asked, **options)
         found[own] = search.heat_map(best.order)
         if RANGE[metric.output]:
             rows.append(bound(key, metric, task, best=own, score=score))
     return found, Scores.concat(rows)
-
-
-def affordable(metric: Metric, features: int, budget: int) -> dict[str, Any] | None:
-    """Arguments of `best_orders` for so many forwards for each input; None: they are too few for greedy search.
-
-    Args:
-        metric: one that is `searchable`.
-        features: F.
-        budget: forwards for each input. What is asked before is free, so that the search may take fewer.
-    """
-    sides = 2 if _objective(metric) == "Le-Mo" else 1
-    if features <= 20 and 2**features <= budget:
-        return {"exact": features}
-    left = budget / sides - (features * (features + 1) + 2) - (features + 1)  # greedy from both ends; its order
-    steps = min(4 * features, int(left // max(1, features - 1)))
-    return {"exact": 0, "sweeps": steps / features} if steps >= 1 else None
 
 
 def bound(key: str, metric: Metric, task: Task, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
@@ -220,15 +199,7 @@ def bound(key: str, metric: Metric, task: Task, *, best: str = "TRACE-p", score:
 
 
 def optimum(
-    metrics: Mapping[str, Metric],
-    task: Task,
-    attributions: Mapping[str, Tensor],
-    *,
-    sweeps: float = 4.0,
-    exact: int = EXACT,
-    seed: int = 0,
-    kept: Path | None = None,
-    progress: bool = False,
+    metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], *, exact: int = EXACT
 ) -> Scores:
     """Metrics of explanations and of the orders that the metrics themselves like best, and the attainable shares.
 
@@ -236,17 +207,13 @@ def optimum(
         metrics: by name. All are asked of everything; the best orders are those of the `searchable` ones.
         task: the inputs and networks.
         attributions: by explainer, [B, F].
-        sweeps: as in `best_orders`.
         exact: as in `best_orders`.
-        seed: as in `best_orders`.
-        kept: as in `best_orders`.
-        progress: as in `best_orders`.
 
     Returns:
         The long table, with the searched orders as explainers, what no order exceeds, and the rows of `shares` for
         every LeRF - MoRF that was searched for, whose chance is known.
     """
-    found, bounds = best_orders(metrics, task, sweeps=sweeps, exact=exact, seed=seed, kept=kept, progress=progress)
+    found, bounds = best_orders(metrics, task, exact=exact)
     scores = evaluate(metrics, task, {**found, **attributions}) + bounds
     both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
     return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])

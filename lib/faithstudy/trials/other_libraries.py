@@ -219,35 +219,23 @@ def chosen(names: list[str]) -> dict[str, Peer]:
 # The same on the engine, where the book has no metric of its own: to time it beside theirs.
 
 
-def _lost(score: Score, relevance: Tensor, size: int, runs: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Random subsets of so many features and what each costs: [B, N, F] bool, true where kept, and [B, N]."""
-    sizes = torch.tensor([relevance.shape[1], size])
-    images = torch.arange(len(relevance), device=relevance.device)
-    drawn = {"seed": seed, "images": images, "draws": torch.arange(runs)}
-    keep = masks.remove_from_top(masks.order(relevance), sizes[:1], sizes[1:], **drawn)[:, :, 0]
-    return keep, score(torch.ones_like(keep[:, :1])) - score(keep)
+def infidelity(score: Score, relevance: Tensor, x: Tensor, size: int, runs: int, seed: int = 0) -> Tensor:
+    """The mean squared difference of what random subsets cost and their relevance times their values, [B].
 
-
-def faithfulness_correlation(score: Score, relevance: Tensor, size: int, runs: int, seed: int = 0) -> Tensor:
-    """Pearson's correlation of what random subsets cost with their relevance (Bhatt, Weller, Moura, 2020), [B].
+    Yeh, Hsieh, Suggala, Inouye, Ravikumar, 2019.
 
     Args:
         score: from `faithlab.engine.scorer`.
         relevance: [B, F].
+        x: [B, F], the values.
         size: features in a subset.
         runs: subsets.
         seed: of them.
     """
-    keep, loss = _lost(score, relevance, size, runs, seed)
-    return stats.pearson(torch.einsum("bnf,bf->bn", (~keep).float(), relevance), loss)
-
-
-def infidelity(score: Score, relevance: Tensor, x: Tensor, size: int, runs: int, seed: int = 0) -> Tensor:
-    """The mean squared difference of what random subsets cost and their relevance times their values, [B].
-
-    Yeh, Hsieh, Suggala, Inouye, Ravikumar, 2019. Arguments as in `faithfulness_correlation`; x: [B, F], the values.
-    """
-    keep, loss = _lost(score, relevance, size, runs, seed)
+    sizes = torch.tensor([relevance.shape[1], size])
+    drawn = {"images": torch.arange(len(relevance), device=relevance.device), "draws": torch.arange(runs)}
+    keep = masks.remove_from_top(masks.order(relevance), sizes[:1], sizes[1:], seed=seed, **drawn)[:, :, 0]
+    loss = score(torch.ones_like(keep[:, :1])) - score(keep)
     return ((torch.einsum("bnf,bf->bn", (~keep).float(), relevance * x) - loss) ** 2).mean(1)
 
 

@@ -5,22 +5,18 @@ The pairs are those of Order and Chance: each explanation and the one with noise
 
 import dataclasses
 import itertools
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from faithlab import rng, stats
+from faithlab import stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
-from faithlab.stats import Sample, Statistic, sequential
+from faithlab.stats import Sample, Statistic
 from faithstudy.trials.chance import RANDOM
 from faithstudy.trials.concordance import Cell, cells, turned
-from faithstudy.trials.concordance import each as of_networks
 from faithstudy.trials.noise_order import SHUFFLED
 
 POWER = 2.80
@@ -61,8 +57,11 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
     """
     table, rows = turned(scores, metrics), []
     for name, metric in metrics.items():
-        pairs, against = _told_apart(name, table, metric, level)
-        if not (every := pairs + against):
+        base, found = cells(name, table, metric)
+        noisy = {cell["explainer"]: cell for cell in found(variant=SHUFFLED, level=level)}
+        against = [(cell, random) for cell in base for random in found(explainer=RANDOM, variant=None)[:1]]
+        every = [(cell, noisy[cell["explainer"]]) for cell in base if cell["explainer"] in noisy] + against
+        if not every:
             continue
         value, low, high = (float(x) for x in stats.estimate(table, effect(every)).pooled)
         images = [(POWER / e) ** 2 if e > 0 else float("inf") for e in (value, high, low)]
@@ -74,74 +73,3 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
         rows.append((name, each, value, low, high, *images, forwards, *shows))
     columns = ["metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"]
     return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
-
-
-def until_decided(scores: Scores, metrics: Mapping[str, Metric], level: float = 0.4) -> pd.DataFrame:
-    """What it did cost to tell explanations apart: the images until the rule of `faithlab.decide` had decided.
-
-    The pairs are those of `price`, on each network by itself. Their images come in random order, and after 32 of them
-    (after all, where there are fewer), and then after every quarter more, the interval of the mean difference is looked
-    at, until it excludes zero. Nothing is asked: these are scores that are there. `price` says beforehand what it
-    takes on average; this is what was found in one run.
-
-    Args:
-        scores: of `examine`.
-        metrics: by name.
-        level: share of noise.
-
-    Returns:
-        Tidy: metric, images (the median over the pairs until the better one is told from the worse; infinite where that
-        is not so for more than half of them), pairs (times networks), told (how many were told apart rightly),
-        wrong (the worse one was called better), of (the most images that a pair has).
-    """
-    table, rows, nobody = turned(scores, metrics), [], torch.zeros(1, dtype=torch.int64)
-    for name, metric in metrics.items():
-        ends, most = [], 0
-        for better, worse in itertools.chain(*_told_apart(name, table, metric, level)):
-            for *_, values in of_networks((better, worse), table):
-                difference = values[:, 0] - values[:, 1]
-                count = len(difference)
-                if count < 2:
-                    continue  # there is no interval
-                looks = sequential.looks(min(sequential.FIRST, count), count, sequential.GROWTH)
-                order = rng.permutations(0, nobody, nobody, count).flatten()
-                blocks = difference[order].split(np.diff(looks, prepend=0).tolist())
-                ends.append(sequential.until_decided(blocks, looks)[-1])
-                most = max(most, count)
-        if ends:
-            images = [end.images + end.missing if end.low > 0 else math.inf for end in ends]
-            told, wrong = sum(end.low > 0 for end in ends), sum(end.high < 0 for end in ends)
-            rows.append((name, statistics.median(images), len(ends), told, wrong, most))
-    return pd.DataFrame(rows, columns=["metric", "images", "pairs", "told", "wrong", "of"])
-
-
-def lost_to_noise(scores: Scores, metrics: Mapping[str, Metric], level: float = 1.0) -> pd.DataFrame:
-    """What noise costs the score of a single input: the explanation as it is, less the same one with noise in it.
-
-    Args:
-        scores: of `examine`.
-        metrics: by name; those that were not asked of noise have no row.
-        level: share of noise.
-
-    Returns:
-        By metric: effect (the mean over inputs, explainers and networks, in standard deviations over them), same (share
-        of the scores that noise does not change) and noisy (the mean score with noise; higher is better).
-    """
-    table, rows = turned(scores, metrics), {}
-    for name, metric in metrics.items():
-        pairs, _ = _told_apart(name, table, metric, level)
-        lost = [of[:, 0] - of[:, 1] for pair in pairs for *_, of in of_networks(pair, table)]
-        if lost:
-            lost = torch.cat(lost).numpy()
-            noisy = torch.cat([b.values for _, worse in pairs for b in table.where(**worse)]).double().nanmean()
-            effect = np.nanmean(lost) / max(np.nanstd(lost), 1e-12)
-            rows[name] = {"effect": effect, "same": (lost == 0).mean(), "noisy": float(noisy)}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["effect", "same", "noisy"])
-
-
-def _told_apart(name: str, scores: Scores, metric: Metric, level: float) -> tuple[list, list]:
-    """Pairs of the labels of a better and a worse explanation: itself and one with noise, itself and a random order."""
-    base, found = cells(name, scores, metric)
-    noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
-    random = found(explainer=RANDOM, variant=None)[:1]
-    return [(b, noisy[b["explainer"]]) for b in base if b["explainer"] in noisy], [(b, r) for b in base for r in random]

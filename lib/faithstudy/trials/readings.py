@@ -1,49 +1,18 @@
 """Readings of the long table of the examination beside its trials: of metrics, of pairs of them, of one explainer."""
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from faithlab import stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
-from faithstudy.trials import optimum
-from faithstudy.trials.adversarial import BEST, SEARCHED
+from faithstudy.trials.adversarial import SEARCHED
 from faithstudy.trials.chance import RANDOM
-from faithstudy.trials.concordance import OPEN, cells, turned
-
-
-def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
-    """How far the mean of a random order lies from what a metric declares as chance (Chance, part a).
-
-    Args:
-        scores: of `examine`.
-        metrics: by name; those that declare no chance have no row.
-
-    Returns:
-        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
-        0.2, no: outside, or open).
-    """
-    table, rows = turned(scores, metrics), []
-    for name, metric in metrics.items():
-        random = cells(name, table, metric)[1](explainer=RANDOM)
-        if metric.chance is None or not random:
-            continue
-
-        def off(*samples: Sample, chance: float = metric.better * metric.chance) -> Tensor:
-            means = torch.stack([sample.mean() for sample in samples])
-            squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
-            return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
-
-        value, low, high = (float(x) for x in stats.estimate(table, Statistic(off, tuple(random), "off")).pooled)
-        within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
-        rows.append((name, value, low, high, within))
-    return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
+from faithstudy.trials.concordance import cells, turned
 
 
 def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
@@ -77,40 +46,27 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
 
     Returns:
         Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
-        attainable, attainable_low, attainable_high (0 a random order, 1 the better of what the search of Gaming and
-        `faithlab.search` found for each input; missing where there was none), certain, certain_low, certain_high (1
-        what no order exceeds: the share of the optimum lies between the two; missing where nothing bounds the metric),
-        rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images), real (whether that
-        interval excludes zero).
+        attainable, attainable_low, attainable_high (0 a random order, 1 what the search of Gaming found; missing where
+        there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images).
     """
 
-    def part(of: Sample, random: Sample, *tops: Sample) -> Tensor:
-        best = dataclasses.replace(tops[0], values=torch.stack([top.values for top in tops]).amax(0))
-        return (of.mean() - random.mean()) / (best.mean() - random.mean())
+    def part(of: Sample, random: Sample, top: Sample) -> Tensor:
+        return (of.mean() - random.mean()) / (top.mean() - random.mean())
 
     def interval(name: str, of: stats.Estimate | None) -> dict[str, float]:
         ends = [float("nan")] * 3 if of is None else [float(x) for x in of.pooled]
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
-    limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
-    table, rows = turned(scores, metrics) + turned(scores, limits), []
+    table, rows = turned(scores, metrics), []
     for name, metric in metrics.items():
         base, found = cells(name, table, metric)
         own, rivals = ([b for b in base if (b["explainer"] == explainer) is its] for its in (True, False))
         if not own or not rivals:
             continue
         rival = max(rivals, key=lambda cell: float(stats.estimate(table, **cell).value))
-        searched, random = found(variant=SEARCHED, explainer=name), found(explainer=RANDOM, variant=None)[:1]
-        bound = [{**cell, "metric": optimum.bound_name(name)} for cell in searched]
-        tops = {
-            "attainable": searched + found(variant=BEST, explainer=name),  # in records since it is asked
-            "certain": bound if optimum.bound_name(name) in table.labels("metric") else [],
-        }
-        row = {"metric": name, **interval("score", stats.estimate(table, **own[0]))}
-        for share, top in tops.items():
-            of = Statistic(part, (*own, *random, *top), "part")
-            row |= interval(share, stats.estimate(table, of) if top and random else None)
+        ends = own + found(explainer=RANDOM, variant=None)[:1] + found(variant=SEARCHED, explainer=name)
+        share = stats.estimate(table, Statistic(part, tuple(ends), "part")) if len(ends) == 3 else None
+        row = {"metric": name, **interval("score", stats.estimate(table, **own[0])), **interval("attainable", share)}
         ahead = interval("ahead", stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]]))
-        real = ahead["ahead_low"] > 0 or ahead["ahead_high"] < 0
-        rows.append(row | {"rival": rival["explainer"], **ahead, "real": real})
+        rows.append(row | {"rival": rival["explainer"], **ahead})
     return pd.DataFrame(rows)

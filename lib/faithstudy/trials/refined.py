@@ -252,22 +252,6 @@ def best_without(
     return max(found.items(), key=lambda item: float(item[1]))
 
 
-def steadiness(task: Task, noise: float, *, seed: int = 0) -> Scores:
-    """How noisy gradients are, asked without a metric: how alike BP is for an image and for one noisy copy of it.
-
-    Spearman's correlation of the two magnitudes over the pixels: 1 where noise does not move a map.
-
-    Args:
-        task: the images and the network.
-        noise: its standard deviation, as a fraction of the image's range.
-        seed: of the noise.
-    """
-    noisy = refine.magnitude(refine.smooth("gradient", samples=1, noise=noise, seed=seed))
-    both = attributions(task, {"as it is": refine.magnitude("gradient"), "noisy": noisy})
-    alike = stats.spearman(*(of.double() for of in both.values()))
-    return Scores.of(alike, images=task.images, explainer="BP", metric="alike under noise", **task.labels)
-
-
 MEAN = Statistic(stats.mean, name="mean", within=(0.0, 1.0))
 """Of Few-class Fidelity, Dice or IoU: all lie between 0 and 1."""
 

@@ -149,9 +149,7 @@ class Energy(nn.Module):
         return torch.stack([torch.zeros_like(logit), logit], 1)
 
 
-def closed_form(
-    images: int = 64, side: int = 8, decide: int = 16, seed: int = 0, name: str = "closed form"
-) -> tuple[Task, Tensor]:
+def closed_form(images: int = 64, side: int = 8, decide: int = 16, seed: int = 0) -> tuple[Task, Tensor]:
     """Inputs of a network whose answer is known on paper, about the class 1, and the features that decide.
 
     Each input [1, side, side] has `decide` elements of one magnitude, half of them positive, in random places; all
@@ -164,7 +162,6 @@ def closed_form(
         side: of the square.
         decide: elements that decide, an even number.
         seed: of the places and magnitudes.
-        name: for tables: the network.
 
     Returns:
         The task, and the elements that decide, [B, F] bool.
@@ -179,14 +176,10 @@ def closed_form(
     place = masks.place(drawn[:, 0].argsort(1))
     above = 0.02 + 0.58 * drawn[:, 1, :1]  # [B, 1], the share of the energy that is above the threshold
     size = ((1 - above).rsqrt() * 64).round() / 64  # few binary digits, so that sums are exact
-    x = (
-        torch.where(place < decide // 2, size, torch.where(place < decide, -size, 0))
-        .float()
-        .view(images, 1, side, side)
-    )
+    x = torch.where(place < decide // 2, size, -size).where(place < decide, 0).float().view(images, 1, side, side)
     segments = torch.arange(F).view(side, side)
     target = torch.ones(images, dtype=torch.int64)
     model = Energy(decide)
     named = {**baselines.NAMED, "perturbed": baselines.given(x.sign())}  # both classes are equally likely there
-    known = Task(model, x, target, segments, "drawn inputs", name, tuned=model, baselines=named)
+    known = Task(model, x, target, segments, "drawn inputs", "closed form", tuned=model, baselines=named)
     return known, place < decide
