@@ -415,7 +415,9 @@ tables.prose(pd.DataFrame(rows).reset_index())
 #
 # How large are explanations, image by image? Each image is read by itself, with an interval over its random subsets. It speaks of these
 # alone: where fewer than 95 % of them hold the true share, they are no 95 % intervals of it. And a size is that of the ranking's first
-# block, whatever that is: where few of the pixels ranked first are the digit's (column *of the digit* above), it is no praise.
+# block, whatever that is: where few of the pixels ranked first are the digit's (column *of the digit* above), it is no praise. All were
+# read before the reader knew relevance that decays before it ends, and a build reads the one that is shown again; today's reader may
+# name fewer of the others.
 
 
 # %% tags=["hide-input"]
