@@ -294,7 +294,7 @@ def test_numbers_that_differ_take_their_places(places, shift):
 
 
 def test_other_tables_are_compared_by_the_columns_without_fractions():
-    kept = pd.DataFrame({"name": ["a", "b", "c"], "size": [0.2, 0.4, 1.0], "said": ["x", "y", "z"]})
+    kept = pd.DataFrame({"name": ["a", "b", "c"], "image": [0, 1, 2], "size": [0.2, 0.4, 1.0], "said": ["x", "y", "z"]})
     found = compared(kept.iloc[[2, 0]].assign(size=[1.0, 0.5]), kept, FLOAT32)
     assert (found.inputs, found.of, found.values, len(found.differing)) == (2, 3, 2, 1)
     assert found.patched["size"].tolist() == [0.5, 0.4, 1.0]

@@ -267,7 +267,7 @@ def _frames(again: pd.DataFrame, kept: pd.DataFrame) -> tuple[pd.DataFrame, pd.D
 def _shift(both: pd.DataFrame, moved: pd.Series) -> float:
     """How far the mean of a metric, explainer and level moved, at most: of at least `LEAST` inputs, without one."""
     found = [0.0]
-    if "image" in both:
+    if {*LABELS} <= {*both}:
         for _, own in both.assign(moved=moved).dropna(subset="moved").groupby([*LABELS]):
             if len(own[["image", "pair"]].drop_duplicates()) >= LEAST:
                 # One answer that rounding turns is counted among those that differ.

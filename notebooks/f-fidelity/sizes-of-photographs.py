@@ -410,7 +410,8 @@ plots.movable(panels)
 # ## One by one
 #
 # Each input is read by itself, from the probability that its network loses, with an interval over random subsets. Of readings
-# without any end one in twenty would name a size by chance.
+# without any end one in twenty would name a size by chance. These were read before the reader knew relevance that decays before it
+# ends, and are not measured again, which takes hours; today's reader may name fewer.
 
 
 # %% tags=["hide-input"]

@@ -46,6 +46,7 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.metrics.size import SETTINGS, SIZES, Setting, holds
 from faithlab.scores import Scores
+from faithlab.stats.intervals import exact
 from faithstudy import plots, tables
 from faithstudy.claims import above
 from faithstudy.data import datasets
@@ -266,9 +267,12 @@ tables.prose(pd.DataFrame(rows))
 ended, endless = planted[planted["ends"]], planted[~planted["ends"]]
 false, named = int(endless["size"].count()), ended.dropna(subset="size")
 right = int(holds(named["low"], named["high"], named["truth"]).sum())
+counts = torch.tensor([len(endless), max(1, len(named))]).double()
+low, high = exact(torch.tensor([false, right]) / counts, counts)
 Markdown(
-    f"**On networks**: {false} of {len(endless)} rankings without an end are given a size (the aim: at most 5 %); of {len(ended)} with "
-    f"one {len(named)} are, and {right} of these intervals hold it (the aim: at least 95 %)."
+    f"**On networks**: {false} of {len(endless)} rankings without an end are given a size (the aim: at most 5 %; as far as so few tell, "
+    f"at most {high[0]:.1%}); of {len(ended)} with one {len(named)} are, and {right} of these intervals hold it (the aim: at least 95 %; "
+    f"as far as so few tell, at least {low[1]:.0%}). These 95 % bounds take studies for independent, which share {len(digit_shares)} networks."
 )
 
 # %% [markdown]

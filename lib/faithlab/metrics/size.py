@@ -602,8 +602,8 @@ class _Fit:
         designs = models.designs * (each * scale)[:, None]
         designs += shared / each * designs.sum(1, keepdims=True)
         self._basis = _basis(designs)
-        # Of shapes that explain the curves alike the block is preferred: the others have a parameter more (BIC).
-        self.extra = np.log(n) * np.isin(models.family, ("fading", "stairs"))
+        # Of shapes that explain the curves alike the block is preferred: a decay has a parameter more (BIC).
+        self.extra = np.log(n) * (models.family == "fading")
         self.inside = self.curves @ self._basis
         self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
 
