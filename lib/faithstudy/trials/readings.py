@@ -23,12 +23,12 @@ def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
         metrics: by name; those that were not asked are left out.
 
     Returns:
-        Tidy: metric, other, correlation, low, high.
+        Tidy: metric, other (later in the alphabet), correlation, low, high.
     """
     table = turned(scores, metrics)
     native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].baseline]
     table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
-    names = [name for name in metrics if name in table.labels("metric")]
+    names = sorted({*metrics} & {*table.labels("metric")})
     explainers, rows = table.labels("explainer"), []
     for one, other in itertools.combinations(names, 2):
         ranked = stats.explainers_ranked([(one, other)], explainers, dict.fromkeys(names, 1))
