@@ -123,7 +123,7 @@ plots.key(figure, panels[0])
 plots.show(figure, least=30)  # intervals of fewer fill the panels
 
 # %% [markdown]
-# The bars as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
+# The figure as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
 
 # %% tags=["hide-input"]
 bars = comparisons.in_one_sign(measured[measured["level"] != "micro_rank"])
