@@ -188,7 +188,14 @@ def _examined(path: Path) -> str:
     take, rows = recommendations.recommended(advice, price, forwards), []
     for kind, own in advice.groupby("kind", sort=False):
         passed, others = own.set_index("metric")[concordance.PASSED], own.loc[own["place"].notna(), "metric"]
-        rows.append({"Network": kind, "Use": f"**{take[kind]}**" if kind in take else "none passes and fails none"})
+        rows.append(
+            {
+                "Network": kind,
+                "Use": f"**{take[kind]}**"
+                if kind in take
+                else "none: each fails a trial, or misses one that it must pass",
+            }
+        )
         rows[-1] |= {"It passes": passed[take[kind]] if kind in take else "–"}
         rows[-1] |= {"Or": ", ".join(name for name in others if name != take.get(kind)) or "–"}
     return (

@@ -102,7 +102,7 @@ def test_what_is_written_reaches_the_snakefile_as_it_is_and_no_shell(text, tmp_p
     ran = subprocess.run(
         ["make", "VENV=none", "notebook", f"NAME={text}", f"PARAMS={text}", f"PROFILE={text.replace('$', '$$')}"],
         cwd=tmp_path,
-        env=os.environ | {"PATH": os.pathsep.join([str(tmp_path), os.environ["PATH"]]), "MAKEFLAGS": "", "MAKELEVEL": "0"},
+        env=os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "MAKEFLAGS": "", "MAKELEVEL": "0"},
         capture_output=True,
         text=True,
     )

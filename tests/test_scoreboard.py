@@ -145,7 +145,7 @@ def test_a_table_says_what_to_use_for_each_kind_of_network(tmp_path):
     save(tmp_path, "price", [of | {"each": 1.0, "images_low": 1, "images_high": 2} for of in price])
     lines = scoreboard._examined(trust).splitlines()
     assert lines[2] == "| images | **B** | Order, Chance | A |", "B passes more, A is cheaper, C fails one"
-    assert lines[3] == "| text | none passes and fails none | – | – |"
+    assert lines[3] == "| text | none: each fails a trial, or misses one that it must pass | – | – |"
 
 
 def test_the_matrix_opens_one_kind_and_puts_first_what_fails_least(tmp_path):

@@ -178,8 +178,8 @@ known = of_parts.frame().query("network == 'pooled' and kind == 'better'")
 effects = {}  # by what is added, what it does under each direction, largest first
 for r in known.sort_values("value", ascending=False).itertuples():
     way, what = r.part.split(": ")
-    clear = "better" if r.low > 0 else "worse" if r.high < 0 else "not clear"
-    number = f"{r.value:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−")
+    clear = {"holds": "better", "fails": "worse"}.get(r.outcome, "not clear")
+    number = f"{r.value:+.3f} [{r.low:+.3f}, {r.high:+.3f}]".replace("-", "−")
     effects.setdefault(what.split(" improves")[0], []).append((way, clear, number))
 Markdown(
     "; ".join(

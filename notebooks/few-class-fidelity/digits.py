@@ -272,13 +272,13 @@ over = [stats.paired(scores, {"explainer": e}, {"explainer": "truth first"}, **f
 pair = [{"network": of["network"], "training_seed": training_seeds[0]} for of in (first, second)]
 of_networks = stats.agreement(*pair, "explainer", combinations)
 answer = {
-    "yes": "Then fidelity ranks explainers as the region does",
-    "no": "Even then fidelity does not rank explainers as the region does",
-    "open": "Whether fidelity then ranks explainers as the region does is open",
+    "yes": "On these digits, which are no CT scans, fidelity ranks explainers as the region does",
+    "no": "On these digits, which are no CT scans, fidelity does not rank explainers as the region does",
+    "open": "Whether fidelity ranks explainers as the region does on these digits, which are no CT scans, is open",
 }[Reason("Are they alike?", "rank correlation", together, above=0.6).answer]
 Markdown(
     f"**{answer}**: the rank correlation of fidelity and Dice over {len(combinations)} explainers and refinements is "
-    f"{tables.number(together)}, where we ask for more than 0.6 (the paper names no number). Of these {sum(bool(of.low > 0) for of in over)} are clearly "
+    f"{tables.number(together)}, where we ask for more than 0.6 (the paper names no number). Of them {sum(bool(of.low > 0) for of in over)} are clearly "
     f"more faithful than the digit's own pixels first, {sum(bool(of.high < 0) for of in over)} clearly less. Two networks rank the "
     f"explainers alike by {tables.number(stats.estimate(scores, of_networks, **fidelity))} ({together.images} images of {named(data)})."
 )
