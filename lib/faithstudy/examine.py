@@ -21,7 +21,7 @@ from faithstudy.trials import checks
 
 PAGE = "across/examination"
 TABLES = {"trust": "trials", "price": "price"}
-MARKUP = {
+_MARKUP = {
     r"\s*\{cite:\w+\}`[^`]*`": "",
     r"\{[\w:]+\}(`[^`]*`)": r"\1",
     r"\[\]\((?:[^)]*/)?([^)]*)\)": r"“\1”",
@@ -61,7 +61,7 @@ def html(notebook: nbformat.NotebookNode) -> str:
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
         cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     text = nbformat.writes(notebook)
-    for markup, words in MARKUP.items():
+    for markup, words in _MARKUP.items():
         text = re.sub(markup, words, text)
     return nbconvert.HTMLExporter(exclude_input=True).from_notebook_node(nbformat.reads(text, as_version=4))[0]
 

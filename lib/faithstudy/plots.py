@@ -721,7 +721,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
     # Narrow cells have no room for numbers.
     said = said.replace("?", "") if many else said + of["T"].map(lambda T: f" {numbers.number(T, 2)}")
     of = of.assign(said=said, code=of["verdict"].map({name: k for k, name in enumerate(VERDICTS)}))
-    figsize = (1.9 + (0.5 if many else 0.88) * len(trials) * len(kinds), 0.9 + 0.3 * len(names))
+    figsize = (1.9 + (0.5 if many else 0.88) * len(trials) * len(kinds), (2.4 if many else 0.9) + 0.3 * len(names))
     figure, grid = plt.subplots(1, len(kinds), figsize=figsize, sharey=True, squeeze=False)
     look = {"cmap": ListedColormap([colour for colour, _ in VERDICTS.values()]), "vmin": 0, "vmax": 2, "cbar": False}
     hatched = {"hatch": "////", "facecolor": "white", "edgecolor": "0.75"}

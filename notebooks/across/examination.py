@@ -483,7 +483,7 @@ tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"
 # For each image a metric ranks the explainers. Metrics that measure the same thing would rank them alike. LeRF and Insertion *are* one
 # thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A dot stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage); columns are in the order of the rows. A dot stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
 agree = partial(by_kind, lambda kind: readings.agreement(*evidence(kind)[:2]))
 alike = run.table("agreement", agree, again=partial(agree, QUICKEST))
 sure = alike.assign(sure=(alike["low"] > 0) | (alike["high"] < 0)).groupby(["metric", "other"], sort=False)
@@ -494,7 +494,7 @@ links = hierarchy.linkage(square.fillna(0).to_numpy() + np.eye(len(square)), "av
 order = square.index[hierarchy.leaves_list(links)]
 figure, axes = plt.subplots(figsize=(1.9 + 0.31 * len(order), 1 + 0.31 * len(order)))
 look = {"annot": sure.loc[order, order].eq(True).replace({True: "·", False: ""}), "fmt": "", "cmap": "RdBu"}
-look |= {"vmin": -1, "vmax": 1, "cbar_kws": {"label": "rank correlation"}, "ax": axes}
+look |= {"vmin": -1, "vmax": 1, "cbar_kws": {"label": "rank correlation"}, "xticklabels": False, "ax": axes}
 sns.heatmap(square.loc[order, order], **look)
 axes.set(xlabel="", ylabel="", facecolor="0.93")  # the diagonal, and what has no correlation
 axes.grid(False)

@@ -35,7 +35,7 @@ seeds = [0, 1, 2]  # of the noise
 size_step = 0.05  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
+draws = 1  # random subsets per image, size and direction; the paper draws 50
 case_draws = 100  # in the case study
 smooth_samples = 16  # noisy copies per image in SG-SQ
 case = 0  # test image of the case study, counted among those that both networks recognise
@@ -187,7 +187,7 @@ Markdown(
         for what, of in effects.items()
     )
     + ". Each is the change of the mean step from one share of noise to the next at single sizes, in standard deviations over images, first of "
-    f"Fidelity by fine-tuning and then by sampling with a cap (SG-SQ, {int(known['images'].max()):,} images). In the other order "
+    f"Fidelity by fine-tuning and then by sampling with a cap (SG-SQ, {int(known['images'].max()):,} images). F-Fidelity has {draws} draw(s) here and 50 in the paper, and more draws make its step larger. In the other order "
     "the same additions may do other things: *Why?* below asks what the cap does alone."
 )
 

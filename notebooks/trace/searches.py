@@ -158,7 +158,7 @@ for axes, case in zip(grid.flat, asked, strict=False):
 figure.supxlabel("forwards per input", fontsize="small")
 figure.supylabel("part of the best found", fontsize="small")
 labels = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-figure.legend(labels.values(), labels.keys(), ncols=3, loc="outside lower center")
+figure.legend(labels.values(), labels.keys(), ncols=3, loc="outside upper center")
 plots.show(figure)
 
 

@@ -385,10 +385,11 @@ def mean_step(
 ) -> Statistic:
     """The mean change of a metric from one level of noise to the next, in standard deviations over inputs.
 
-    Above 0 where more noise scores worse. It is the mean of the paired differences divided by their standard deviation,
-    a property of the population: more inputs make its interval narrower and do not move it, as they do move the share
-    of neighbouring means in the right order. A step that changes no input's score is 0. The mean over steps, seeds of
-    the noise, and sizes or of the areas, as in `found_order`.
+    Above 0 where more noise scores worse. It is the mean of the paired differences divided by their standard deviation:
+    more inputs make its interval narrower and do not move it, as they do move the share of neighbouring means in the
+    right order. The draws of a metric move it: fewer of them are noisier, and the step is smaller. A step that
+    changes no input's score is 0. The mean over steps, seeds of the noise, and sizes or of the areas, as in
+    `found_order`.
 
     Args:
         levels: shares of noise, from none (0) upwards.
