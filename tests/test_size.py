@@ -25,8 +25,8 @@ BUDGETS = {
     "lib/faithstudy/data": 1154,
     "lib/faithstudy/networks": 1003,
     "lib/faithstudy/trials": 2680,
-    "book": 1026,
-    "notebooks": 12307,
+    "book": 1033,
+    "notebooks": 12323,
     "tests": 23238,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
