@@ -63,7 +63,7 @@ def test_nothing_is_left_of_a_build_that_is_ended_and_the_next_one_is_told_what_
     assert second.returncode
     assert kernels(project), "the first goes on"
     os.killpg(process.pid, number)  # as a scheduler, or a terminal that is closed
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     until(lambda: not kernels(project))
     assert not (project.folder / "build/quick/executed/part/b.ipynb").exists()
     assert not list((project.folder / "build/quick/results/part").rglob("*.*"))

@@ -329,7 +329,7 @@ def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(project, tmp_pat
         assert time.monotonic() < deadline
         time.sleep(0.2)
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode
     assert not (tmp_path / "build/quick/executed/part/b.ipynb").exists()
 
@@ -387,7 +387,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.2)
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert not (tmp_path / "build/quick/results/a").exists()
     assert log.read_text().count("images") == 2
 
