@@ -532,11 +532,12 @@ model = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.ReLU(), *hea
 x, keep = torch.rand(1, 1, 32, 32), torch.ones(1, 128, 1024, dtype=torch.bool)
 pixels = segments.pixels(32, 32)
 score = engine.scorer(model, x, torch.zeros(1, dtype=torch.int64), segments=pixels, precision=torch.float32)
-for _ in range(3):
+found = []
+for _ in range(4):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     score(keep)
-    found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-print(found)
+    found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(min(found))
 """
 
 

@@ -27,7 +27,7 @@ BUDGETS = {
     "lib/faithstudy/trials": 2680,
     "book": 1033,
     "notebooks": 12323,
-    "tests": 23238,
+    "tests": 23239,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
 GUARDS = {"lib/faithlab": 0.05}
